@@ -34,6 +34,8 @@ constexpr std::string_view usage =
 
 using Words = std::vector<std::string>;
 
+constexpr std::string_view standard_output = "-";  // as the name of a file
+
 options::options_description describe() {
     options::options_description description("Options");
     auto add = description.add_options();
@@ -47,7 +49,7 @@ options::options_description describe() {
     add("trace", options::value<Words>()->value_name("FILE")->composing(),
         "scan: order the calls by how often they ran; FILE was written by vi-run --trace. May be given several times");
     add("summary,s", "scan: print only the totals");
-    add("output,o", text("FILE"), "rewrite: write to FILE, not to a file beside the source");
+    add("output,o", text("FILE"), "rewrite: write to FILE, not to a file beside the source; -: to standard output");
     add("in-place,i", "rewrite: change the source, and keep its first copy, whose name ends in .orig");
     add("force,f", "rewrite: overwrite files that exist");
     add("version,V", "print the version and exit");
@@ -286,6 +288,16 @@ nlohmann::ordered_json report_of(const std::string& source, const std::string& o
     return json;
 }
 
+std::string text_of(const std::string& path, const fs::path& output, const port::Rewriting& result) {
+    std::string text;
+    for (const auto& todo : result.todos)
+        text += fmt::format("{}:{}: {}: {}\n", port::printable(path), todo.line, todo.name, todo.advice);
+    const bool unchanged = result.replaced == 0 && result.todos.empty();
+    return text + port::printable(output.string()) +
+           (unchanged ? ": unchanged, because nothing in it has to be moved\n"
+                      : fmt::format(": {} replaced, {} left to do\n", result.replaced, result.todos.size()));
+}
+
 /// Returns the exit status.
 int rewrite_file(const std::string& path, const std::string& target,
                  const std::optional<port::CompileCommands>& commands, const options::variables_map& given,
@@ -300,13 +312,16 @@ int rewrite_file(const std::string& path, const std::string& target,
         commands ? port::parse_with_libclang(path, source, *commands) : port::Meanings{.problem = "not wanted"};
     const port::Rewriting result = port::rewrite(source, target, meanings, port::language_of(path));
     const fs::path output = output_of(path, target, given);
-    write_output(path, output, result.text, given);
+    const bool to_output = output == standard_output;
+    if (to_output)
+        fmt::print("{}", result.text);
+    else
+        write_output(path, output, result.text, given);
     json.push_back(report_of(path, output, result, meanings.problem.empty()));
-    if (given.count("json") != 0) return 0;
-    for (const auto& todo : result.todos)
-        fmt::print("{}:{}: {}: {}\n", port::printable(path), todo.line, todo.name, todo.advice);
-    fmt::print("{}: {} replaced, {} left to do\n", port::printable(output.string()), result.replaced,
-               result.todos.size());
+    if (to_output)
+        complain(text_of(path, output, result));
+    else if (given.count("json") == 0)
+        fmt::print("{}", text_of(path, output, result));
     return 0;
 }
 
@@ -317,10 +332,12 @@ int rewrite(const options::variables_map& given) {
     if (target.empty()) throw UsageError("rewrite needs --to");
     const Words paths = words_of(given, "file");
     if (given.count("output") != 0 && paths.size() > 1) throw UsageError("--output is for one file");
+    const bool to_output = given.count("output") != 0 && given["output"].as<std::string>() == standard_output;
+    if (to_output && given.count("json") != 0) throw UsageError("--json cannot be used with --output -");
     const auto commands = commands_of(given, {});
     auto json = nlohmann::ordered_json::array();
     int status = 0;
-    if (given.count("in-place") == 0)
+    if (given.count("in-place") == 0 && !to_output)
         for (const auto& path : paths) refuse_source(output_of(path, target, given), paths);
     for (const auto& path : paths) {
         try {

@@ -51,9 +51,9 @@ def replaced_in(source, target):
     written = set(re.findall(r"TODO\(vi-port\):\s+([\w.]+):", new))
     if listed != written:
         sys.exit(f"{source}: the report and the comments differ: {listed ^ written}")
-    again = subprocess.run([TOOL, "rewrite", "--to", target, "--parser", "tokenizer", "--output", "/dev/stdout",
-                            "--force", report["output"]], capture_output=True, text=True, timeout=60)
-    if not again.stdout.startswith(new):
+    again = subprocess.run([TOOL, "rewrite", "--to", target, "--parser", "tokenizer", "--output", "-",
+                            report["output"]], capture_output=True, text=True, timeout=60)
+    if again.stdout != new:
         sys.exit(f"{source}: rewriting the result again changes it")
     return report["replaced"]
 

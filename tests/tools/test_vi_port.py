@@ -108,6 +108,9 @@ def test_explain(tool):
     check("1.2" in tool.run("explain", "dat_rmr_bind").stdout, "nothing is said of DAT 1.2")
     result = tool.run("explain", "VipConectRequest", "\x1b[2J", status=1)
     check("VipConnectRequest" in result.stderr and "\x1b" not in result.stderr, result.stderr)
+    check("name of VIPL 1.0 already" in tool.run("explain", "--to", "vipl", "VipDisconnect").stdout, "nothing is said")
+    result = tool.run("explain", "--", "", "-", "Vip", "INOU", status=1)
+    check(result.stderr.count("Similar:") == 1 and result.stderr.endswith("Similar: INOUT, IN\n"), result.stderr)
 
 
 def test_scan_finds_uses_and_nothing_else(tool):
@@ -122,6 +125,9 @@ def test_scan_finds_uses_and_nothing_else(tool):
         check(report["totals"]["apis"]["vipl"]["estimate"] == {"one to one": 5, "by pattern": 3, "by hand": 0},
               report["totals"])
         check(report["files"][0]["parser"] == "tokenizer", report)
+        changes = {change["topic"]: change["changes"] for change in report["changes"]}
+        check("Flushes" in changes["Ending a connection"]["order"]["from"], changes)
+        check(scanned(tool, files)["changes"] == [], "something changes although nothing is moved")
         text = tool.run("scan", "--to", "rpma", files.path).stdout
         check("hello.c:5:20: VipOpenNic: by pattern: rpma_utils_get_ibv_context" in text, text)
         check("What changes" in text and "hello.c:5:31: warning:" in text, text)
@@ -143,6 +149,26 @@ def test_scan_of_all_apis_and_kinds_of_files(tool):
         check(len(uses_of(explicit)) == 1, explicit)
 
 
+def test_names_of_makefiles(tool):
+    names = "Makefile.inc", "make.inc", "makefile.linux", "Make.config", "GNUmakefile", "makefile"
+    with Files(code__inc="int f() { return VipCloseNic(n); }", Makefile__c="VIP_UINT8 x;") as files:
+        for name in names:
+            files.write(f"{name}.d/{name}", "LIBS = -lvipl\n")
+        report = scanned(tool, files)
+        check(len(uses_of(report)) == 2 and rules_of(report) == ["link-line"] * len(names), report)
+
+
+def test_files_count_once(tool):
+    with Files(a__c="VIP_UINT8 x;") as files:
+        (files.path / "b.c").symlink_to("a.c")
+        (files.path / "d").symlink_to(".")
+        paths = [files.path, files.path / "a.c", f"{files.path}/./a.c", files.path / "d/a.c", os.path.relpath(files.path)]
+        report = json.loads(tool.run("scan", "--json", *paths).stdout)
+        check(len(report["files"]) == 1 and len(uses_of(report)) == 1, report)
+        path = report["files"][0]["path"]
+        check(len(json.loads(tool.run("scan", "--json", path, path).stdout)["files"]) == 1, path)
+
+
 def test_headers_are_uses(tool):
     with Files(a__c="#include <vipl.h>\n") as files:
         use, = scanned(tool, files, "--to", "rpma")["files"][0]["uses"]
@@ -158,6 +184,24 @@ def test_unknown_names(tool):
                b__c="int VipWalk(int x) { return x; }\nstatic int rpma_own(int x) { return x; }\n") as files:
         warnings = [w["text"].split()[0] for file in scanned(tool, files)["files"] for w in file["warnings"]]
         check(warnings == ["VipFly", "dat_ep_fly"], warnings)
+    with Files(a__c="int f() { return VIP_SUCCESS + VIP_MINE + VIP_OWN; }", b__h="#define VIP_OWN 1\n") as files:
+        warnings = [w["text"].split()[0] for file in scanned(tool, files)["files"] for w in file["warnings"]]
+        check(warnings == ["VIP_MINE"], warnings)
+
+
+def test_calls_of_members(tool):
+    source = """\
+struct table { int (*VipPostSend)(int); };
+int f(struct table *p) { return p->VipPostSend(1); }
+"""
+    with Files(a__c=source) as files:
+        use = scanned(tool, files, "--to", "rpma")["files"][0]["uses"][-1]
+        check((use["name"], use["use"], use["line"]) == ("VipPostSend", "member call", 2), use)
+        text = tool.run("scan", "--to", "rpma", files.path).stdout
+        check("a.c:2:36: VipPostSend (called through a member): by pattern: rpma_send" in text, text)
+        tool.run("rewrite", "--to", "rpma", files.path / "a.c")
+        new = (files.path / "a.rpma.c").read_text()
+        check(new.endswith(source.splitlines()[-1] + "\n") and "TODO(vi-port): VipPostSend" in new, new)
 
 
 def test_retries(tool):
@@ -267,10 +311,20 @@ def test_html(tool):
         output = files.path / "x.html"
         tool.run("scan", "--to", "rpma", "--html", output, files.path)
         page = Page(output.read_text())
+        check("What changes" in page.text and "Ending a connection" in page.text, page.text)
         check("rpma_utils_get_ibv_context" in page.text and "<script>alert(1)" in page.text, page.text)
         names = {tag for tag, _ in page.tags}
         check(not names & {"script", "b>&.c", "link", "img", "iframe"}, names)
         check(not any({"src", "href"} & set(attributes) for _, attributes in page.tags), "the page needs other files")
+
+
+def test_html_is_utf8(tool):
+    with Files() as files:
+        files.write(os.fsdecode(b"\xe4.c"), b"/* \xfc \xc3\xbc */ int x = VIP_SUCCESS;\n")
+        output = files.path / "x.html"
+        tool.run("scan", "--json", "--html", output, files.path)
+        text = output.read_bytes().decode()
+        check("/* \ufffd \xfc */" in text and "\ufffd.c" in text, text)
 
 
 def test_output_that_cannot_be_written(tool):
@@ -512,6 +566,22 @@ def test_rewrite(tool):
         result = tool.run("rewrite", "--to", "rpma", files.path / "none.c", files.write("b.c", b"\0"), status=1)
         check("none.c" in result.stderr and "a binary file" in result.stderr, result.stderr)
         check(not (files.path / "none.rpma.c").exists(), "a file was made of nothing")
+
+
+def test_rewrite_to_standard_output(tool):
+    with Files(hello__c=HELLO) as files:
+        tool.run("rewrite", "--to", "rpma", files.path / "hello.c")
+        result = tool.run("rewrite", "--to", "rpma", "-o", "-", files.path / "hello.c")
+        check(result.stdout == (files.path / "hello.rpma.c").read_text(), result.stdout)
+        check("4 replaced, 4 left to do" in result.stderr, result.stderr)
+        result = tool.run("rewrite", "--to", "rpma", "--json", "-o", "-", files.path / "hello.c", status=2)
+        check("--json cannot be used with --output -" in result.stderr, result.stderr)
+
+
+def test_rewrite_of_what_need_not_be_moved(tool):
+    with Files(hello__c=HELLO) as files:
+        text = tool.run("rewrite", "--to", "vipl", files.path / "hello.c").stdout
+        check("hello.vipl.c: unchanged" in text and (files.path / "hello.vipl.c").read_text() == HELLO, text)
 
 
 def test_rewrite_goes_on(tool):

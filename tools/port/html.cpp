@@ -3,6 +3,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/port/report.hpp"
 
@@ -30,10 +31,7 @@ std::string escape(std::string_view text) {
             case '"': safe += "&quot;"; break;
             case '\'': safe += "&#39;"; break;
             case '\r': break;
-            default:
-                // What is not UTF-8 is left to the browser.
-                const bool control = static_cast<unsigned char>(c) < ' ' && c != '\t';
-                safe += control ? '?' : c;
+            default: const bool control = static_cast<unsigned char>(c) < ' ' && c != '\t'; safe += control ? '?' : c;
         }
     return safe;
 }
@@ -54,7 +52,7 @@ std::map<std::uint32_t, Guidance> guidance_of(const FileReport& file, std::strin
     for (const auto& use : file.uses) {
         if (use.entry == nullptr) continue;
         std::string& html = lines[use.position.line].html;
-        html += fmt::format("<div><b>{}</b> ", escape(use.name));
+        html += fmt::format("<div><b>{}</b>{} ", escape(use.name), remark_of(use));
         if (concerns(use, target)) {
             const Counterpart& counterpart = use.entry->to.find(target)->second;
             html += fmt::format("<span class=\"{}\">{}</span>: {}", style_of(counterpart.how), text_of(counterpart.how),
@@ -102,6 +100,18 @@ std::string calls_of(const Scan& scan) {
     return html + "</table>\n";
 }
 
+std::string changes_in(const Scan& scan) {
+    std::string html = "<h2>What changes</h2>\n<table>\n";
+    for (const auto& [topic, api, differences] : changes_of(scan)) {
+        html += fmt::format("<tr><th>{}<th>{}<th>{}</tr>\n", escape(topic), escape(Mapping::get().title(api)),
+                            escape(Mapping::get().title(scan.target)));
+        for (const auto& change : differences)
+            html +=
+                fmt::format("<tr><td>{}<td>{}<td>{}</tr>\n", change.aspect, escape(change.here), escape(change.there));
+    }
+    return html + "</table>\n";
+}
+
 std::string reader_of(const FileReport& file) {
     if (file.parser == "libclang") return "libclang";
     if (file.parser == "lines") return "the line";
@@ -129,6 +139,11 @@ std::string page_of(const FileReport& file, std::string_view target) {
     return html + "</table>\n";
 }
 
+/// A page without what is not UTF-8, as in the other reports.
+std::string as_utf8(const std::string& html) {
+    return Json::parse(Json(html).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
 }  // namespace
 
 std::string to_html(const Scan& scan) {
@@ -136,12 +151,13 @@ std::string to_html(const Scan& scan) {
     if (!scan.target.empty()) html += fmt::format("<p>To {}.</p>\n", escape(Mapping::get().title(scan.target)));
     html += totals_of(scan);
     if (scan.trace) html += calls_of(scan);
+    if (!scan.target.empty()) html += changes_in(scan);
     for (const auto& file : scan.files)
         if (!file.problem.empty())
             html += fmt::format("<p class=\"alarm\">{}: skipped: {}</p>\n", escape(file.path), escape(file.problem));
         else if (!file.uses.empty() || !file.warnings.empty())
             html += page_of(file, scan.target);
-    return html + "</body></html>\n";
+    return as_utf8(html + "</body></html>\n");
 }
 
 }  // namespace viaduct::port

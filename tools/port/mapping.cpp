@@ -155,16 +155,20 @@ std::vector<const Entry*> Mapping::find_all(std::string_view name) const {
 
 std::vector<std::string> Mapping::similar(std::string_view name) const {
     constexpr std::size_t most = 5;
+    constexpr std::size_t shortest = 4;
+    if (name.size() < shortest) return {};
     const std::string wanted = lower(name);
     const std::size_t limit = std::max<std::size_t>(2, wanted.size() / 3);
     std::vector<std::pair<std::size_t, std::string>> near;
     for (const auto& [known, entry] : by_name_) {
         const std::string candidate = lower(known);
-        const bool part = wanted.size() > 3 && candidate.find(wanted) != std::string::npos;
+        const bool part = candidate.find(wanted) != std::string::npos;
         const std::size_t apart = part ? 1 : distance(wanted, candidate);
         if (apart <= limit) near.emplace_back(apart, known);
     }
     std::ranges::sort(near);
+    const auto repeated = std::ranges::unique(near);  // names of two APIs
+    near.erase(repeated.begin(), repeated.end());
     Words names;
     for (const auto& [apart, known] : near)
         if (names.size() < most) names.push_back(known);

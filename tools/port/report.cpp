@@ -92,8 +92,8 @@ Json to_json(const FileReport& file, const Scan& scan) {
 
 /// The note of a name is printed the first time only.
 void print_use(const FileReport& file, const Use& use, std::string_view target, bool again) {
-    const std::string place =
-        fmt::format("{}:{}:{}: {}", printable(file.path), use.position.line, use.position.column, use.name);
+    const std::string place = fmt::format("{}:{}:{}: {}{}", printable(file.path), use.position.line,
+                                          use.position.column, use.name, remark_of(use));
     if (use.kind != UseKind::Declaration && concerns(use, target)) {
         const Counterpart& counterpart = use.entry->to.find(target)->second;
         fmt::print("{}: {}: {}\n", place, text_of(counterpart.how),
@@ -175,20 +175,19 @@ void print_change(std::string_view from, const Difference& change, std::string_v
     fmt::print("    {:9}  {:4}  {}\n    {:9}  {:4}  {}\n", change.aspect, from, change.here, "", to, change.there);
 }
 
-/// What changes, once for each topic that is used.
 void print_changes(const Scan& scan) {
-    std::set<std::pair<std::string, std::string>> seen;
-    for (const auto& file : scan.files)
-        for (const auto& use : file.uses)
-            if (concerns(use, scan.target)) seen.emplace(use.entry->topic, use.entry->api);
-    if (seen.empty()) return;
-    fmt::print("\nWhat changes:\n");
-    for (const auto& [name, api] : seen) {
-        const Topic& topic = mapping().topic(name);
-        const auto changes = differences(topic, api, scan.target);
-        if (!changes.empty()) fmt::print("  {}\n", topic.title);
-        for (const auto& change : changes) print_change(api, change, scan.target);
+    const auto changes = changes_of(scan);
+    if (!changes.empty()) fmt::print("\nWhat changes:\n");
+    for (const auto& change : changes) {
+        fmt::print("  {}\n", change.topic);
+        for (const auto& difference : change.differences) print_change(change.api, difference, scan.target);
     }
+}
+
+Json to_json(const std::vector<Difference>& differences) {
+    Json json = Json::object();
+    for (const auto& change : differences) json[change.aspect] = {{"from", change.here}, {"to", change.there}};
+    return json;
 }
 
 }  // namespace
@@ -206,6 +205,20 @@ std::vector<Difference> differences(const Topic& topic, std::string_view from, s
         if (here != there) found.push_back({.aspect = std::string(aspect), .here = here, .there = there});
     }
     return found;
+}
+
+std::vector<Change> changes_of(const Scan& scan) {
+    std::set<std::pair<std::string, std::string>> seen;
+    for (const auto& file : scan.files)
+        for (const auto& use : file.uses)
+            if (concerns(use, scan.target)) seen.emplace(use.entry->topic, use.entry->api);
+    std::vector<Change> changes;
+    for (const auto& [name, api] : seen) {
+        const Topic& topic = mapping().topic(name);
+        if (auto found = differences(topic, api, scan.target); !found.empty())
+            changes.push_back({.topic = topic.title, .api = api, .differences = std::move(found)});
+    }
+    return changes;
 }
 
 Scan make_scan(std::vector<FileReport> files, std::string target, std::optional<Trace> trace) {
@@ -244,6 +257,10 @@ Json to_json(const Scan& scan) {
     Json json = {{"target", scan.target.empty() ? Json() : Json(scan.target)}, {"files", Json::array()}};
     if (scan.trace) json["trace"] = trace_of(scan);
     for (const auto& file : scan.files) json["files"].push_back(to_json(file, scan));
+    json["changes"] = Json::array();
+    for (const auto& change : changes_of(scan))
+        json["changes"].push_back(
+            {{"topic", change.topic}, {"api", change.api}, {"changes", to_json(change.differences)}});
     json["totals"] = to_json(scan.totals);
     return json;
 }
@@ -254,6 +271,7 @@ void print_entry(const Entry& entry, std::string_view target) {
     if (!entry.members.empty()) fmt::print("  also: {}\n", join(entry.members));
     if (!entry.note.empty()) fmt::print("  {}\n", entry.note);
     if (!entry.dat_1_2.empty()) fmt::print("  DAT 1.2: {}\n", entry.dat_1_2);
+    if (entry.api == target) fmt::print("  It is a name of {} already.\n", mapping().title(target));
     for (const auto other : targets) {
         const auto counterpart = entry.to.find(other);
         if (counterpart == entry.to.end() || (!target.empty() && other != target)) continue;
@@ -272,8 +290,8 @@ Json to_json(const Entry& entry, std::string_view target) {
     for (const auto& [other, counterpart] : entry.to) {
         if (!target.empty() && other != target) continue;
         json["to"][other] = to_json(counterpart);
-        for (const auto& change : differences(topic, entry.api, other))
-            json["to"][other]["changes"][change.aspect] = {{"from", change.here}, {"to", change.there}};
+        const auto changes = differences(topic, entry.api, other);
+        if (!changes.empty()) json["to"][other]["changes"] = to_json(changes);
     }
     return json;
 }

@@ -27,6 +27,24 @@ struct Scan {
 
 Scan make_scan(std::vector<FileReport> files, std::string target, std::optional<Trace> trace);
 
+/// The properties that two APIs have in a topic, where they differ: aspect, here, there.
+struct Difference {
+    std::string aspect;
+    std::string here;
+    std::string there;
+};
+std::vector<Difference> differences(const Topic& topic, std::string_view from, std::string_view to);
+
+/// What changes in a topic, from an API to the target.
+struct Change {
+    std::string topic;
+    std::string api;
+    std::vector<Difference> differences;
+};
+
+/// Once for each topic that is used.
+std::vector<Change> changes_of(const Scan& scan);
+
 /// A function that the sources call, and how often it ran.
 struct Ran {
     const Entry* entry = nullptr;
@@ -42,6 +60,11 @@ std::vector<Ran> functions_by_count(const Scan& scan);
 /// The functions of the trace that no source names, in the same order.
 std::vector<std::pair<std::string, std::uint64_t>> not_in_sources(const Scan& scan);
 
+/// What to say behind the name of a use.
+inline std::string_view remark_of(const Use& use) {
+    return use.kind == UseKind::Member ? " (called through a member)" : "";
+}
+
 /// Prints what `--summary` leaves, or everything.
 void print_text(const Scan& scan, bool summary);
 Json to_json(const Scan& scan);
@@ -55,13 +78,5 @@ std::string to_html(const Scan& scan);
 /// What an entry says, for the target or, if it is empty, for all.
 void print_entry(const Entry& entry, std::string_view target);
 Json to_json(const Entry& entry, std::string_view target);
-
-/// The properties that two APIs have in a topic, where they differ: aspect, here, there.
-struct Difference {
-    std::string aspect;
-    std::string here;
-    std::string there;
-};
-std::vector<Difference> differences(const Topic& topic, std::string_view from, std::string_view to);
 
 }  // namespace viaduct::port

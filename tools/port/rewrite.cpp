@@ -92,7 +92,7 @@ private:
 
     void translate(const Use& use) {
         const Counterpart& counterpart = use.entry->to.find(target_)->second;
-        const bool spelled = all()[use.token].is(use.name);  // and not made by a macro
+        const bool spelled = all()[use.token].is(use.name) && use.kind != UseKind::Member;
         if (const auto* rule = counterpart.rule_for(use.name); rule != nullptr && spelled) {
             const bool done = rule->calls.empty() ? replace_name(use, *rule) : replace_call(use, *rule);
             if (done) {

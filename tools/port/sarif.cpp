@@ -81,9 +81,9 @@ void add_results(const FileReport& file, const Scan& scan, Json& results) {
     for (const auto& use : file.uses) {
         if (!concerns(use, scan.target) || use.kind == UseKind::Declaration) continue;
         const Counterpart& counterpart = use.entry->to.find(scan.target)->second;
-        Json& result = results.emplace_back(result_of(rule_name(counterpart.how),
-                                                      counterpart.how == How::ByHand ? "warning" : "note",
-                                                      use.name + ": " + counterpart.advice(), file.path, use.position));
+        Json& result = results.emplace_back(result_of(
+            rule_name(counterpart.how), counterpart.how == How::ByHand ? "warning" : "note",
+            fmt::format("{}{}: {}", use.name, remark_of(use), counterpart.advice()), file.path, use.position));
         const auto calls = scan.trace ? scan.trace->count_of(use.name) : std::nullopt;
         if (calls && use.kind == UseKind::Call && use.entry->kind == "function") result["properties"]["calls"] = *calls;
     }

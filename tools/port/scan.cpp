@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/port/context.hpp"
 #include "tools/port/text.hpp"
 
 namespace viaduct::port {
@@ -17,36 +18,59 @@ bool is_common(std::string_view name) { return name == "IN" || name == "OUT" || 
 /// Names of libibverbs are those of librpma only in sources that use it.
 bool is_of_verbs(std::string_view name) { return name.starts_with("ibv_") || name.starts_with("IBV_"); }
 
-/// The API that a name looks like, or nothing.
-std::string_view api_like(std::string_view name) {
+/// What a name looks like that no API has.
+struct Likeness {
+    std::string_view api;      // empty: like nothing
+    bool distinct = false;     // enough to look for it in every source, not only in those that use the API
+    bool only_called = false;  // other names like it are too common
+};
+
+Likeness likeness_of(std::string_view name) {
     constexpr std::array<std::string_view, 13> objects = {"ia",  "ep",  "evd", "cno", "pz",  "lmr",     "rmr",
                                                           "psp", "rsp", "csp", "cr",  "srq", "registry"};
-    if (name.size() > 4 && name.starts_with("Vip") && name[3] >= 'A' && name[3] <= 'Z') return "vipl";
-    if (name.starts_with("rpma_")) return "rpma";
+    if (name.size() > 4 && name.starts_with("Vip") && name[3] >= 'A' && name[3] <= 'Z')
+        return {.api = "vipl", .distinct = true};
+    if (name.starts_with("VIP_")) return {.api = "vipl"};
+    if (name.starts_with("DAT_")) return {.api = "dat"};
+    if (name.starts_with("RPMA_")) return {.api = "rpma"};
+    if (name.starts_with("rpma_")) return {.api = "rpma", .distinct = true, .only_called = true};
     if (!name.starts_with("dat_")) return {};
     const std::string_view rest = name.substr(4);
     const std::string_view object = rest.substr(0, rest.find('_'));
-    return object.size() < rest.size() && std::ranges::find(objects, object) != objects.end() ? "dat" : "";
+    return {.api = "dat", .distinct = object.size() < rest.size() && among(objects, object), .only_called = true};
 }
 
 class UseFinder {
 public:
-    explicit UseFinder(const Tokens& tokens) : tokens_(tokens.all) {}
+    explicit UseFinder(const Tokens& tokens) : tokens_(tokens.all), context_(tokens.all) {}
 
     std::vector<Use> run(std::uint32_t& disabled) {
         const bool with_verbs = uses_librpma();
         for (index_ = 0; index_ < tokens_.size(); ++index_) {
             const Token& token = tokens_[index_];
+            if (token.kind == TokenKind::Directive) last_directive_ = index_;
             const std::string_view name = name_of(token);
             if (name.empty() || is_common(name) || (is_of_verbs(name) && !with_verbs)) continue;
             const Entry* entry = Mapping::get().find(name);
-            if (entry == nullptr && api_like(name).empty()) continue;
-            if (is_member()) continue;
+            if (entry == nullptr) {
+                if (!token.disabled) add_unknown(name);
+                continue;
+            }
+            const bool member = is_member();
+            if (member && (entry->kind != "function" || !next_is("("))) continue;
             if (token.disabled)
                 ++disabled;
             else
-                add(entry, name);
+                add(entry, name, member ? UseKind::Member : kind_of(token));
         }
+        std::set<std::string_view> used;
+        for (const auto& use : uses_)
+            if (use.entry != nullptr) used.insert(use.entry->api);
+        std::erase_if(uses_, [&](const Use& use) {
+            const Likeness like = likeness_of(use.name);
+            return use.entry == nullptr && use.kind != UseKind::Declaration && !like.distinct &&
+                   !used.contains(like.api);
+        });
         return std::move(uses_);
     }
 
@@ -69,7 +93,7 @@ private:
     const Token* before(std::size_t distance = 1) const {
         return index_ >= distance ? &tokens_[index_ - distance] : nullptr;
     }
-    const Token* after() const { return index_ + 1 < tokens_.size() ? &tokens_[index_ + 1] : nullptr; }
+    bool next_is(std::string_view text) const { return index_ + 1 < tokens_.size() && tokens_[index_ + 1].is(text); }
 
     bool is_member() const {
         const Token* previous = before();
@@ -90,15 +114,46 @@ private:
         if (token.kind == TokenKind::Header) return UseKind::Include;
         const Token* previous = before();
         if (previous != nullptr && previous->is(TokenKind::Directive, "define")) return UseKind::Declaration;
-        const Token* next = after();
-        if (next == nullptr || !next->is("(")) return UseKind::Reference;
+        if (!next_is("(")) return UseKind::Reference;
         if (previous == nullptr) return UseKind::Call;
-        if (begins_replacement(token) || precedes_a_use(*previous)) return UseKind::Call;
-        if (previous->kind == TokenKind::Identifier) return UseKind::Declaration;
+        return !begins_replacement(token) && follows_type() ? UseKind::Declaration : UseKind::Call;
+    }
+
+    bool follows_type() const {
+        const Token* previous = before();
+        if (previous == nullptr || precedes_a_use(*previous)) return false;
+        if (previous->kind == TokenKind::Identifier) return true;
         // An asterisk or ampersand is an operator, unless a type is before it.
         const Token* second = before(2);
         const bool typed = second != nullptr && second->kind == TokenKind::Identifier && !precedes_a_use(*second);
-        return typed && !is_operand(index_ - 2) ? UseKind::Declaration : UseKind::Call;
+        return typed && !is_operand(index_ - 2);
+    }
+
+    /// Whether the program declares the name here, or asks whether it is defined.
+    bool is_declared() const {
+        constexpr std::array<std::string_view, 6> tags = {"struct", "union", "enum", "class", "namespace", "using"};
+        constexpr std::array<std::string_view, 6> ends = {";", "=", ",", "[", ")", "{"};
+        if (context_.is_declared(index_)) return true;
+        const bool tag = before() != nullptr && among(tags, before()->text);
+        if (tag) return next_is("{") || next_is(":") || next_is(";") || next_is("=");
+        const bool pointer = before(2) != nullptr && before()->is("*") && before(2)->kind == TokenKind::Identifier;
+        return (pointer || follows_type()) && std::ranges::any_of(ends, [this](auto end) { return next_is(end); });
+    }
+
+    /// Whether a name is in a condition of the preprocessor, in which a name that nothing defines counts as 0.
+    bool is_in_condition() const {
+        const Token& directive = tokens_[last_directive_];
+        return directive.directive != 0 && directive.directive == tokens_[index_].directive &&
+               (directive.is("if") || directive.is("elif"));
+    }
+
+    void add_unknown(std::string_view name) {
+        const Token& token = tokens_[index_];
+        const Likeness like = likeness_of(name);
+        if (like.api.empty() || token.kind == TokenKind::Header || is_member() || is_in_condition()) return;
+        if (next_is("#") || (before() != nullptr && before()->is("#"))) return;  // a part of a name
+        const UseKind kind = is_declared() ? UseKind::Declaration : kind_of(token);
+        if (kind != UseKind::Reference || !like.only_called) add(nullptr, name, kind);
     }
 
     /// Whether an identifier is an operand, as in "= a * f()" and "return a * f()".
@@ -109,10 +164,8 @@ private:
         return previous.kind == TokenKind::Punctuation && !previous.is(";") && !previous.is("}") && !previous.is("{");
     }
 
-    void add(const Entry* entry, std::string_view name) {
+    void add(const Entry* entry, std::string_view name, UseKind kind) {
         const Token& token = tokens_[index_];
-        const UseKind kind = kind_of(token);
-        if (entry == nullptr && (kind == UseKind::Reference || kind == UseKind::Include)) return;
         uses_.push_back({.entry = entry,
                          .name = std::string(name),
                          .kind = kind,
@@ -121,11 +174,17 @@ private:
     }
 
     const std::vector<Token>& tokens_;
+    Context context_;
     std::vector<Use> uses_;
     std::size_t index_ = 0;
+    std::size_t last_directive_ = 0;
 };
 
 }  // namespace
+
+bool uses_an_api(const std::vector<Use>& uses) {
+    return std::ranges::any_of(uses, [](const Use& use) { return use.entry != nullptr; });
+}
 
 bool precedes_a_use(const Token& token) {
     constexpr std::array<std::string_view, 12> words = {"return", "else",     "do",       "case", "throw", "sizeof",
@@ -140,6 +199,7 @@ std::string_view text_of(UseKind kind) {
         case UseKind::Reference: return "reference";
         case UseKind::Declaration: return "declaration";
         case UseKind::Include: return "include";
+        case UseKind::Member: return "member call";
     }
     return "";
 }
@@ -158,7 +218,9 @@ void Totals::add(const FileReport& file, std::string_view target) {
 }
 
 void correct_uses(const Tokens& tokens, const Meanings& meanings, std::vector<Use>& uses) {
-    std::erase_if(uses, [&](const Use& use) { return meanings.own.contains(tokens.all[use.token].offset); });
+    std::erase_if(uses, [&](const Use& use) {  // a member is the program's own, but may stand for the function
+        return use.kind != UseKind::Member && meanings.own.contains(tokens.all[use.token].offset);
+    });
     for (const auto& hidden : meanings.hidden) {
         const auto token = std::ranges::lower_bound(tokens.all, hidden.offset, {}, &Token::offset);
         const Entry* entry = Mapping::get().find(hidden.name);
@@ -192,7 +254,7 @@ void Scanner::scan_source(const std::string& content, FileReport& report) {
     report.parser = "tokenizer";
     report.lines = tokens.lines;
     report.uses = find_uses(tokens, report.disabled);
-    if (commands_ && !report.uses.empty()) {
+    if (commands_ && uses_an_api(report.uses)) {
         const Meanings meanings = parse_with_libclang(report.path, content, *commands_);
         report.reason = meanings.problem;
         if (meanings.problem.empty()) {

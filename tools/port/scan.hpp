@@ -19,7 +19,13 @@
 
 namespace viaduct::port {
 
-enum class UseKind { Call, Reference, Declaration, Include };
+enum class UseKind {
+    Call,
+    Reference,
+    Declaration,
+    Include,
+    Member,  ///< a call through a member of this name, as of a table of functions
+};
 std::string_view text_of(UseKind kind);
 
 struct Position {
@@ -94,6 +100,9 @@ inline bool concerns(const Use& use, std::string_view target) {
 
 /// Whether an identifier after this token is used, not declared. Types and other names come before declarations.
 bool precedes_a_use(const Token& token);
+
+/// Whether one of them is of an API, and does not only look so.
+bool uses_an_api(const std::vector<Use>& uses);
 
 /// The names of a source that belong to an API or look so.
 std::vector<Use> find_uses(const Tokens& tokens, std::uint32_t& disabled);

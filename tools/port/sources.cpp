@@ -7,6 +7,7 @@
 #include <array>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -27,14 +28,16 @@ std::optional<FileKind> kind_of(const fs::path& path) {
                                                           ".h",   ".H",   ".hh",  ".hpp", ".hxx", ".h++",
                                                           ".inl", ".ipp", ".tcc", ".inc"};
     constexpr std::array<std::string_view, 6> build_suffixes = {".mk", ".mak", ".am", ".cmake", ".pro", ".gyp"};
-    constexpr std::array<std::string_view, 11> build_names = {
-        "Makefile",     "makefile",     "GNUmakefile", "Makefile.in", "Imakefile", "CMakeLists.txt",
-        "configure.ac", "configure.in", "configure",   "meson.build", "SConstruct"};
+    constexpr std::array<std::string_view, 5> make_suffixes = {".inc", ".config", ".conf", ".defs", ".rules"};
+    constexpr std::array<std::string_view, 8> build_names = {"GNUmakefile",  "Imakefile",    "CMakeLists.txt",
+                                                             "configure.ac", "configure.in", "configure",
+                                                             "meson.build",  "SConstruct"};
     const std::string name = path.filename().string();
     const std::string suffix = path.extension().string();
-    if (among(sources, suffix)) return FileKind::Source;
-    if (among(build_names, name) || among(build_suffixes, suffix) || name.starts_with("Makefile."))
-        return FileKind::Build;
+    const std::string beginning = lower(name.substr(0, name.find('.')));
+    const bool for_make = beginning == "makefile" || (beginning == "make" && among(make_suffixes, suffix));
+    if (among(sources, suffix) && !(for_make && suffix == ".inc")) return FileKind::Source;
+    if (among(build_names, name) || among(build_suffixes, suffix) || for_make) return FileKind::Build;
     return std::nullopt;
 }
 
@@ -69,8 +72,12 @@ std::vector<SourceFile> find_sources(const std::vector<std::string>& paths) {
             files.push_back({.path = path, .kind = kind_of(path).value_or(FileKind::Source), .problem = {}});
     }
     std::ranges::sort(files, {}, &SourceFile::path);
-    const auto same = [](const SourceFile& a, const SourceFile& b) { return a.path == b.path; };
-    files.erase(std::unique(files.begin(), files.end(), same), files.end());
+    std::set<fs::path> seen;
+    std::erase_if(files, [&](const SourceFile& file) {
+        std::error_code error;
+        const fs::path real = fs::canonical(file.path, error);
+        return !seen.insert(error ? file.path : real).second;
+    });
     return files;
 }
 

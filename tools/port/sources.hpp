@@ -17,7 +17,8 @@ struct SourceFile {
 };
 
 /// The files under these paths, sorted. Of directories, those whose names say that they are sources or build files;
-/// hidden directories are left out, and symbolic links to directories are not followed.
+/// hidden directories are left out, and symbolic links to directories are not followed. A file with several paths
+/// counts once.
 std::vector<SourceFile> find_sources(const std::vector<std::string>& paths);
 
 /// Reads a file. On failure `file.problem` says why.

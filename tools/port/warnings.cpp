@@ -56,6 +56,7 @@ public:
 
     void run() {
         for (const auto& use : uses_) check_use(use);
+        if (!uses_an_api(uses_)) return;
         for (std::size_t i = 0; i < tokens_.size(); ++i)
             if (!tokens_[i].disabled) check_token(i);
         check_polling();
@@ -136,7 +137,6 @@ private:
     }
 
     void check_token(std::size_t i) {
-        if (uses_.empty()) return;
         const Token& token = tokens_[i];
         if (token.kind == TokenKind::String && is_device_name(content_of(token)))
             warn(Rule::DeviceName, token,
@@ -209,6 +209,8 @@ private:
     /// Whether the operand that begins here is an address, a pointer of this source, or allocated memory.
     bool is_pointer(std::size_t i) {
         constexpr std::array<std::string_view, 4> allocators = {"malloc", "calloc", "valloc", "memalign"};
+        constexpr int most_casts = 4;
+        for (int casts = 0; casts < most_casts; ++casts) i = operand_of_cast(i);
         const Token* token = next(i, 0);
         if (token == nullptr) return false;
         if (token->is("&")) return true;
@@ -217,6 +219,16 @@ private:
         if (among(allocators, token->text)) return next_is(i, 1, "(");
         if (next_is(i, 1, "->") || next_is(i, 1, ".") || next_is(i, 1, "[") || next_is(i, 1, "(")) return false;
         return pointers().contains(token->text);
+    }
+
+    /// Where the operand of a cast to a number begins: behind "(unsigned long)". Without a cast, the same index.
+    std::size_t operand_of_cast(std::size_t open) const {
+        constexpr std::array<std::string_view, 11> types = {"unsigned",  "long",       "int",       "size_t",
+                                                            "intptr_t",  "uintptr_t",  "uint64_t",  "ULONG_PTR",
+                                                            "VIP_ULONG", "VIP_UINT64", "DAT_UINT64"};
+        std::size_t i = open + 1;
+        while (i < tokens_.size() && among(types, tokens_[i].text)) ++i;
+        return next_is(open, 0, "(") && i > open + 1 && next_is(i, 0, ")") ? i + 1 : open;
     }
 
     /// Names that this source declares as pointers, and never as anything else.
@@ -243,7 +255,8 @@ private:
     }
 
     bool is_declared_pointer(std::size_t i) const {
-        if (i < 3 || !tokens_[i - 1].is("*") || tokens_[i - 2].kind != TokenKind::Identifier) return false;
+        if (i < 2 || !tokens_[i - 1].is("*") || tokens_[i - 2].kind != TokenKind::Identifier) return false;
+        if (i == 2 || tokens_[i - 3].directive != tokens_[i - 2].directive) return true;  // a line of its own
         const Token& before = tokens_[i - 3];  // of the type, or of an operand
         if (before.kind == TokenKind::Identifier) return !before.is("return");
         return before.is(";") || before.is("{") || before.is("}") || before.is("(") || before.is(",");
@@ -273,19 +286,24 @@ private:
         }
     }
 
-    /// Whether a call is in the parentheses of a while or for.
+    /// Whether a call is in the head or the body of a loop.
     bool is_polled(std::size_t call) const {
-        constexpr std::size_t most_tokens = 100;
+        constexpr std::size_t most_tokens = 500;
         int depth = 0;
-        for (std::size_t i = call; i > 0 && call - i < most_tokens; --i) {
-            const Token& token = tokens_[i - 1];
-            if (token.is("{") || token.is("}")) return false;
-            if (token.is(")")) ++depth;
-            if (!token.is("(")) continue;
-            if (depth > 0)
-                --depth;
-            else if (i > 1 && (tokens_[i - 2].is("while") || tokens_[i - 2].is("for")))
-                return true;
+        bool ended = false;  // a statement: a head before it has another body
+        for (std::size_t i = call; i-- > 0 && call - i < most_tokens;) {
+            const Token& token = tokens_[i];
+            const bool opens = token.is("(") || token.is("{");
+            const bool head = token.is("(") && i > 0 && (tokens_[i - 1].is("while") || tokens_[i - 1].is("for"));
+            if (token.is(")") || token.is("}")) {
+                ended = ended || (depth == 0 && token.is("}"));
+                ++depth;
+            } else if (opens && depth > 0) {
+                if (--depth == 0 && head && !ended) return true;
+            } else if (depth == 0) {
+                if (head || (token.is("do") && !ended)) return true;
+                ended = !opens && (ended || token.is(";"));
+            }
         }
         return false;
     }
@@ -299,53 +317,10 @@ private:
     bool with_librpma_ = false;
 };
 
-// ---- Build files ----
-
-bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.';
-}
-
-std::string_view advice_for_library(std::string_view word) {
-    if (word == "-lgnivipl")
-        return "Viaduct installs libgnivipl.so as another name of libvipl.so; pkg-config vipl has the flags";
-    if (word == "-lvipl") return "links Viaduct's libvipl.so; pkg-config vipl has the flags";
-    if (word == "-ldat") return "links Viaduct's libdat.so (DAT 1.2); pkg-config dat has the flags";
-    if (word == "-ldat2") return "links Viaduct's libdat2.so; pkg-config dat2 has the flags";
-    if (word == "-lrpma") return "links Viaduct's librpma.so; pkg-config librpma has the flags";
-    if (word.starts_with("-ldapl"))
-        return "a provider is loaded as dat.conf says, and not linked: remove it, and link -ldat2 or -ldat";
-    return {};
-}
-
 }  // namespace
 
 void find_warnings(const Tokens& tokens, const std::vector<Use>& uses, std::vector<Warning>& warnings) {
     WarningFinder(tokens, uses, warnings).run();
-}
-
-void find_link_lines(std::string_view content, std::vector<Warning>& warnings) {
-    std::uint32_t line = 1;
-    std::size_t line_start = 0;
-    bool comment = false;
-    for (std::size_t i = 0; i < content.size();) {
-        if (content[i] == '\n') {
-            ++line;
-            line_start = ++i;
-            comment = false;
-            continue;
-        }
-        std::size_t end = i;
-        while (end < content.size() && is_word(content[end])) ++end;
-        const std::string_view word = content.substr(i, end - i);
-        if (content[i] == '#' || word == "dnl") comment = true;
-        const std::string_view advice = comment ? "" : advice_for_library(word);
-        if (!advice.empty())
-            warnings.push_back({.rule = Rule::LinkLine,
-                                .position = {line, static_cast<std::uint32_t>(i - line_start) + 1},
-                                .text = fmt::format("{}: {}", word, advice)});
-        i = std::max(end, i + 1);
-    }
 }
 
 const std::vector<RuleText>& rules() {
