@@ -283,15 +283,18 @@ nlohmann::ordered_json report_of(const std::string& source, const std::string& o
                                    {"parser", with_libclang ? "libclang" : "tokenizer"},
                                    {"replaced", result.replaced},
                                    {"todos", nlohmann::json::array()}};
-    for (const auto& todo : result.todos)
+    for (const auto& todo : result.todos) {
         json["todos"].push_back({{"line", todo.line}, {"name", todo.name}, {"advice", todo.advice}});
+        if (!todo.reason.empty()) json["todos"].back()["reason"] = todo.reason;
+    }
     return json;
 }
 
 std::string text_of(const std::string& path, const fs::path& output, const port::Rewriting& result) {
     std::string text;
     for (const auto& todo : result.todos)
-        text += fmt::format("{}:{}: {}: {}\n", port::printable(path), todo.line, todo.name, todo.advice);
+        text +=
+            fmt::format("{}:{}: {}: {}{}\n", port::printable(path), todo.line, todo.name, todo.advice, todo.remark());
     const bool unchanged = result.replaced == 0 && result.todos.empty();
     return text + port::printable(output.string()) +
            (unchanged ? ": unchanged, because nothing in it has to be moved\n"

@@ -78,6 +78,27 @@ TEST_CASE("port_rewrite: advice is given once") {
     CHECK(text.find("VIP_DESCRIPTOR: as above */\nVIP_DESCRIPTOR e;") != std::string::npos);
 }
 
+TEST_CASE("port_rewrite: why a name is left") {
+    const auto reason = [](std::string_view source, Language language = Language::C) {
+        return std::string(rewrite(source, "rpma", {}, language).todos.at(0).reason);
+    };
+    CHECK(reason("f() { VIP_RETURN r; g(&r); }") == "its address is taken");
+    CHECK(reason("VIP_RETURN r;") == "not a local variable");
+    CHECK(reason("f() { VIP_RETURN r; }", Language::Cxx) == "the types of variables change only in C");
+    CHECK(reason("VIP_PVOID p, q;") == "several names in one declaration");
+    CHECK(reason("VipDisconnect(/* now */ vi);") == "a comment inside the call");
+    CHECK(reason("VipDestroyVi(get());") == "not with these arguments");
+    CHECK(reason("f = VipDisconnect;") == "not called here");
+    CHECK(reason("p->VipDisconnect(vi);") == "called through a member");
+    CHECK(reason("switch (r) { case VIP_SUCCESS: }") == "used in a switch");
+    CHECK(reason("return VIP_SUCCESS;") == "not an operand of == or !=");
+    CHECK(reason("VIP_DESCRIPTOR d;").empty());
+    CHECK(rewrite("VIP_PVOID a, b;\nVIP_PVOID c, d;\nconst VIP_PVOID e;\n", "rpma").text ==
+          "/* TODO(vi-port): VIP_PVOID: void * (several names in one declaration) */\nVIP_PVOID a, b;\n"
+          "/* TODO(vi-port): VIP_PVOID: as above */\nVIP_PVOID c, d;\n"
+          "/* TODO(vi-port): VIP_PVOID: as above (it is qualified) */\nconst VIP_PVOID e;\n");
+}
+
 TEST_CASE("port_rewrite: comments do not break the source") {
     const auto text = [](std::string_view source) { return rewrite(source, "rpma").text; };
     CHECK(text("  VipNSShutdown(n);\r\n") ==

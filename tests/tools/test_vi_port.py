@@ -162,7 +162,8 @@ def test_files_count_once(tool):
     with Files(a__c="VIP_UINT8 x;") as files:
         (files.path / "b.c").symlink_to("a.c")
         (files.path / "d").symlink_to(".")
-        paths = [files.path, files.path / "a.c", f"{files.path}/./a.c", files.path / "d/a.c", os.path.relpath(files.path)]
+        paths = [files.path, files.path / "a.c", f"{files.path}/./a.c", files.path / "d/a.c",
+                 os.path.relpath(files.path)]
         report = json.loads(tool.run("scan", "--json", *paths).stdout)
         check(len(report["files"]) == 1 and len(uses_of(report)) == 1, report)
         path = report["files"][0]["path"]

@@ -32,20 +32,24 @@ bool Context::declares_several(std::size_t type) const {
     return true;
 }
 
-bool Context::can_be_pointer(std::size_t type) const {
-    const auto fits = [this](std::size_t token) { return !declares_several(token) && !is_qualified(token); };
+std::string_view Context::why_no_pointer(std::size_t type) const {
+    const auto why_not = [this](std::size_t token) -> std::string_view {
+        if (is_qualified(token)) return "it is qualified";
+        return declares_several(token) ? "several names in one declaration" : "";
+    };
     const Token& token = tokens_[type];
     const bool is_body = token.directive != 0 && type > 1 && tokens_[type - 2].is("define") &&
                          token.offset > tokens_[type - 1].end &&
                          (type + 1 == tokens_.size() || tokens_[type + 1].directive != token.directive);
-    if (!is_body) return fits(type);
+    if (!is_body) return why_not(type);
     bool used = false;
     for (std::size_t i = type + 1; i < tokens_.size(); ++i) {
         if (!tokens_[i].is(tokens_[type - 1].text)) continue;
-        if (tokens_[i].directive != 0 || begins_conversion(i) || !fits(i)) return false;
+        if (tokens_[i].directive != 0 || begins_conversion(i) || !why_not(i).empty())
+            return "the macro is used in other ways";
         used = true;
     }
-    return used;
+    return used ? "" : "the macro is for other files";
 }
 
 bool Context::is_qualified(std::size_t type) const {
@@ -59,24 +63,26 @@ bool Context::begins_conversion(std::size_t type) const {
     return type + 1 < tokens_.size() && (tokens_[type + 1].is("(") || tokens_[type + 1].is("{"));
 }
 
-bool Context::declares_local(std::size_t type) const {
+std::string_view Context::why_not_local(std::size_t type) const {
     constexpr std::size_t most_tokens = 100;
+    constexpr std::string_view elsewhere = "not a local variable";
     const Token* previous = type > 0 ? &tokens_[type - 1] : nullptr;
-    if (previous == nullptr || !in_function_[type]) return false;
-    if (!previous->is(";") && !previous->is("{") && !previous->is("}") && !previous->is("const")) return false;
+    if (previous == nullptr || !in_function_[type]) return elsewhere;
+    if (!previous->is(";") && !previous->is("{") && !previous->is("}") && !previous->is("const")) return elsewhere;
     bool name_follows = true;
     int depth = 0;
     for (std::size_t i = type + 1; i < std::min(tokens_.size(), type + most_tokens); ++i) {
         const Token& token = tokens_[i];
-        if (token.is(";")) return depth == 0;
+        if (token.is(";")) return depth == 0 ? "" : elsewhere;
         if (token.is("(") || token.is("[") || token.is("{")) ++depth;
         if (token.is(")") || token.is("]") || token.is("}")) --depth;
         const bool is_name = token.kind == TokenKind::Identifier;
-        if (name_follows && (!is_name || addressed_.contains(token.text))) return false;
-        if (name_follows && i + 1 < tokens_.size() && tokens_[i + 1].is("(")) return false;
+        if (name_follows && !is_name) return elsewhere;
+        if (name_follows && addressed_.contains(token.text)) return "its address is taken";
+        if (name_follows && i + 1 < tokens_.size() && tokens_[i + 1].is("(")) return elsewhere;
         name_follows = depth == 0 && token.is(",");
     }
-    return false;
+    return elsewhere;
 }
 
 bool Context::is_declared(std::size_t name) const {

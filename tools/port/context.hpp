@@ -20,16 +20,16 @@ public:
     /// Whether a macro makes a string of it.
     bool is_stringified(std::size_t token) const { return stringified_.contains(token); }
 
-    /// Whether "void *" can stand for a type or, if the type is all that a macro stands for, wherever this file uses
+    /// Nothing if "void *" can stand for a type or, if the type is all that a macro stands for, wherever this file uses
     /// the macro. Without a use here the macro is for other files.
-    bool can_be_pointer(std::size_t type) const;
+    std::string_view why_no_pointer(std::size_t type) const;
 
     /// Whether a type may begin a conversion of C++, which takes a single word: "VIP_ULONG(x)".
     bool begins_conversion(std::size_t type) const;
 
-    /// Whether a type begins the declaration of local variables whose addresses are not taken. Elsewhere another
+    /// Nothing if a type begins the declaration of local variables whose addresses are not taken. Elsewhere another
     /// source may rely on the type.
-    bool declares_local(std::size_t type) const;
+    std::string_view why_not_local(std::size_t type) const;
 
     /// Whether the program itself declares a name, or asks whether it is defined.
     bool is_declared(std::size_t name) const;

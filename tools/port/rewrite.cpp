@@ -92,41 +92,64 @@ private:
 
     void translate(const Use& use) {
         const Counterpart& counterpart = use.entry->to.find(target_)->second;
-        const bool spelled = all()[use.token].is(use.name) && use.kind != UseKind::Member;
-        if (const auto* rule = counterpart.rule_for(use.name); rule != nullptr && spelled) {
-            const bool done = rule->calls.empty() ? replace_name(use, *rule) : replace_call(use, *rule);
-            if (done) {
-                ++replaced_;
-                return;
-            }
+        const auto* rule = counterpart.rule_for(use.name);
+        std::string_view reason;
+        if (use.kind == UseKind::Member)
+            reason = "called through a member";
+        else if (rule != nullptr)
+            reason = rule->calls.empty() ? replace_name(use, *rule) : replace_call(use, *rule);
+        if (rule != nullptr && reason.empty()) {
+            ++replaced_;
+            return;
         }
         apis_left_.insert(use.entry->api);
-        todos_.emplace(use.token, Todo{.line = use.position.line, .name = use.name, .advice = counterpart.advice()});
+        todos_.emplace(
+            use.token,
+            Todo{.line = use.position.line, .name = use.name, .advice = counterpart.advice(), .reason = reason});
     }
 
-    bool replace_name(const Use& use, const RewriteRule& rule) {
+    /// Why a name cannot be replaced, or nothing.
+    std::string_view why_left(const Use& use, const RewriteRule& rule) const {
+        const std::size_t token = use.token;
+        if (!all()[token].is(use.name)) return "a macro makes its name";
+        if (rule.to.ends_with('*')) {
+            if (const auto reason = context_.why_no_pointer(token); !reason.empty()) return reason;
+        }
+        if (rule.to.find(' ') != std::string::npos && context_.begins_conversion(token)) return "a conversion of C++";
+        if (rule.local) {
+            if (language_ != Language::C) return "the types of variables change only in C";
+            if (const auto reason = context_.why_not_local(token); !reason.empty()) return reason;
+        }
+        if (rule.compared && token > 0 && all()[token - 1].is("case")) return "used in a switch";
+        if (rule.compared && !context_.is_compared(token)) return "not an operand of == or !=";
+        if (context_.is_stringified(token)) return "a macro makes a string of it";
+        return context_.is_declared(token) ? "the program declares it, or asks whether it is defined" : "";
+    }
+
+    /// Returns why not, or nothing.
+    std::string_view replace_name(const Use& use, const RewriteRule& rule) {
         const Token& token = all()[use.token];
-        if (rule.to.ends_with('*') && !context_.can_be_pointer(use.token)) return false;
-        if (rule.to.find(' ') != std::string::npos && context_.begins_conversion(use.token)) return false;
-        if (rule.local && (language_ != Language::C || !context_.declares_local(use.token))) return false;
-        if (rule.compared && !context_.is_compared(use.token)) return false;
-        if (context_.is_stringified(use.token) || context_.is_declared(use.token)) return false;
+        if (const auto reason = why_left(use, rule); !reason.empty()) return reason;
         // "VIP_PVOID p" becomes "void *p".
         const bool joins = rule.to.ends_with('*') && source_.substr(token.end, 1) == " " &&
                            use.token + 1 < all().size() && all()[use.token + 1].offset == token.end + 1;
         edits_.push_back({.offset = token.offset, .end = token.end + (joins ? 1 : 0), .text = rule.to});
         needs_header_ = needs_header_ || Mapping::get().find(rule.to) != nullptr;
-        return true;
+        return {};
     }
 
-    bool replace_call(const Use& use, const RewriteRule& rule) {
-        if (use.kind != UseKind::Call) return false;
+    static constexpr std::string_view other_arguments = "not with these arguments";
+
+    /// Returns why not, or nothing.
+    std::string_view replace_call(const Use& use, const RewriteRule& rule) {
+        if (!all()[use.token].is(use.name)) return "a macro makes its name";
+        if (use.kind != UseKind::Call) return "not called here";
         const auto call = parse_call(all(), use.token);
-        if (!call) return false;
+        if (!call) return other_arguments;
         for (const auto& pattern : rule.calls)
             if (const auto arguments = match(*call, split_arguments(pattern), rule.to))
                 return replace_call(use, rule.to, *call, *arguments);
-        return false;
+        return other_arguments;
     }
 
     using Arguments = std::map<char, std::span<const Token>>;  // by the digit after $
@@ -155,7 +178,7 @@ private:
     }
 
     /// Replaces what is around the arguments that stay, so that uses in them can be replaced, too.
-    bool replace_call(const Use& use, std::string_view to, const Call& call, const Arguments& arguments) {
+    std::string_view replace_call(const Use& use, std::string_view to, const Call& call, const Arguments& arguments) {
         std::vector<Edit> edits;
         bool open = false;  // a parenthesis around the argument before
         std::size_t position = all()[use.token].offset;
@@ -165,11 +188,11 @@ private:
             const auto argument = last ? std::span<const Token>() : arguments.at(to[dollar + 1]);
             const bool address = !last && dollar > 0 && to[dollar - 1] == '&';
             const bool plain = is_plain_lvalue(argument);
-            if (address && !plain) return false;
+            if (address && !plain) return other_arguments;
             const bool cast = !last && dollar > 0 && to[dollar - 1] == ')';
             const bool wrapped = cast && !plain && !argument.front().is("&");
             const std::size_t next = last ? all()[call.close].end : argument.front().offset;
-            if (has_comment(position, next)) return false;
+            if (has_comment(position, next)) return "a comment inside the call";
             std::string text(to.substr(0, dollar));
             if (std::exchange(open, wrapped)) text.insert(0, ")");
             if (wrapped) text += "(";
@@ -181,7 +204,7 @@ private:
         consume(use, call, edits);
         needs_header_ = true;
         std::ranges::move(edits, std::back_inserter(edits_));
-        return true;
+        return {};
     }
 
     bool has_comment(std::size_t offset, std::size_t end) const {
@@ -345,21 +368,24 @@ private:
 
     void write_comments() {
         std::map<std::string_view, std::string_view> explained;  // by the advice, for which name first
-        std::set<std::string_view> seen;
+        std::map<std::string_view, std::string_view> reasons;    // by the name, the last one
         std::pair<std::uint32_t, std::string_view> last;
         std::map<std::size_t, std::vector<std::string>> comments;  // by the offset of the line below them
         std::vector<Edit> inline_comments;
         sort_edits();
         for (const auto& [index, todo] : todos_) {
             const Token& token = all()[index];
-            const bool again = !seen.insert(todo.name).second;
-            if (again && last == std::pair<std::uint32_t, std::string_view>(todo.line, todo.name)) continue;
+            const auto [reason, is_first] = reasons.emplace(todo.name, todo.reason);
+            const bool same_reason = !is_first && reason->second == todo.reason;
+            reason->second = todo.reason;
+            if (!is_first && last == std::pair<std::uint32_t, std::string_view>(todo.line, todo.name)) continue;
             last = {todo.line, todo.name};
             const auto [same, is_new] = explained.emplace(todo.advice, todo.name);
-            const std::string text = fmt::format("{}{}: {}", mark, todo.name,
-                                                 again    ? "as above"
-                                                 : is_new ? todo.advice
-                                                          : fmt::format("as for {}", same->second));
+            const std::string text = fmt::format("{}{}: {}{}", mark, todo.name,
+                                                 !is_first ? "as above"
+                                                 : is_new  ? todo.advice
+                                                           : fmt::format("as for {}", same->second),
+                                                 same_reason ? "" : todo.remark());
             const std::size_t line_start = tokens_.line_starts[token.line - 1];
             if (tokens_.starts_inside[token.line - 1] || is_replaced(line_start) || inline_.contains(token.offset))
                 inline_comments.push_back(
