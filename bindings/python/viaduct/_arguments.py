@@ -21,6 +21,7 @@ import typing
 
 F = typing.TypeVar("F", bound=typing.Callable[..., typing.Any])
 
+_NoneType = type(None)  # a name of Python since 3.10
 MISTAKES = (TypeError, AttributeError, OverflowError, struct.error)  # to which wrong arguments lead
 
 
@@ -206,7 +207,7 @@ def _kinds_of(annotation: object, scope: dict[str, object]) -> list[object]:
         return _kinds_of(annotation, scope)
     if typing.get_origin(annotation) is typing.Union:
         return [kind for alternative in typing.get_args(annotation) for kind in _kinds_of(alternative, scope)]
-    return [type(None) if annotation is None else annotation]
+    return [_NoneType if annotation is None else annotation]
 
 
 def _matches(kind: object, value: object, *, in_sequence: bool = False) -> bool:
@@ -232,7 +233,7 @@ def _matches(kind: object, value: object, *, in_sequence: bool = False) -> bool:
 
 
 def _name_of(kind: object) -> str:
-    if kind is type(None):
+    if kind is _NoneType:
         return "None"
     if isinstance(kind, type) and not typing.get_args(kind):
         return kind.__name__
