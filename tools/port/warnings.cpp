@@ -291,7 +291,9 @@ private:
         constexpr std::size_t most_tokens = 500;
         int depth = 0;
         bool ended = false;  // a statement: a head before it has another body
-        for (std::size_t i = call; i-- > 0 && call - i < most_tokens;) {
+        const std::size_t last = call < most_tokens ? 0 : call - most_tokens + 1;
+        for (std::size_t after = call; after > last; --after) {
+            const std::size_t i = after - 1;
             const Token& token = tokens_[i];
             const bool opens = token.is("(") || token.is("{");
             const bool head = token.is("(") && i > 0 && (tokens_[i - 1].is("while") || tokens_[i - 1].is("for"));
