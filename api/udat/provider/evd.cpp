@@ -518,6 +518,7 @@ bool Evd::check_and_arm() noexcept {
     if (completions_ == nullptr) return false;
     const bool came = completions_->channel().take_event().ok();
     (void)watch_completions();
+    (void)completions_->ready();  // causes an event if a completion came before the queue was armed again
     if (!came || !has_cookies_) return came;
     const BiasedLock::SlowPathGuard taking(taking_);
     (void)collect();
