@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { GUARD_S = UNDER_SANITIZER ? 60 : 20, SKIPPED = 77, MAX_PEERS = 4, MAX_WHY = 400 };
+enum { GUARD_S = 60, SKIPPED = 77, MAX_PEERS = 4, MAX_WHY = 400 };
 
 unsigned patience(void) {
     const char *text = getenv("CONFORMANCE_PATIENCE");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The harness of the conformance programs: named cases, checks, and helper processes that run calls for a case.
  *
- * Each case runs in its own process with a timeout of 20 seconds (a minute with a sanitizer), multiplied by
- * CONFORMANCE_PATIENCE if that is set. A crash or a hang fails only this case. A failed check in any of its processes
- * ends the case immediately. Usage: PROGRAM [--list | CASE...]
+ * Each case runs in its own process with a timeout of a minute, multiplied by CONFORMANCE_PATIENCE if that is set. A
+ * crash or a hang fails only this case. A failed check in any of its processes ends the case immediately. Usage:
+ * PROGRAM [--list | CASE...]
  *
  * Every suite has its own conformance.h, which adds the header under test and the names of its return codes.
  */
