@@ -10,7 +10,7 @@
 #include <mutex>
 #include <optional>
 
-#include "backends/ofi/frames.hpp"
+#include "backends/ofi/environment.hpp"
 #include "core/base/socket_address.hpp"
 #include "core/log.hpp"
 
@@ -27,21 +27,6 @@ constexpr std::uint32_t interface_version = FI_VERSION(1, 17);
 constexpr std::uint32_t native_tcp_version = FI_VERSION(1, 18);
 constexpr const char* layered_tcp = "tcp;ofi_rxm";
 constexpr const char* native_tcp = "tcp";
-
-constexpr std::size_t rxm_buffer_bytes = (max_frame_bytes + 63) / 64 * 64;
-
-/// Settings of libraries that libfabric loads, unless the program has set them.
-void prepare_environment() {
-    // Without these, libinfinipath and PSM2 install signal handlers.
-    setenv("IPATH_NO_BACKTRACE", "1", 0);
-    setenv("HFI_NO_BACKTRACE", "1", 0);
-    // How often a new connection is attended to, in microseconds. The default makes the first message 10 ms late.
-    setenv("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "100", 0);
-    // The size of buffers, so that frames are sent without asking the receiver first, and their number for receives.
-    // The default number would take 270 MB for each endpoint.
-    setenv("FI_OFI_RXM_BUFFER_SIZE", std::to_string(rxm_buffer_bytes).c_str(), 0);
-    setenv("FI_OFI_RXM_MSG_RX_SIZE", "128", 0);
-}
 
 }  // namespace
 
