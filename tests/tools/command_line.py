@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 import traceback
 
 PATIENCE_S = 120
@@ -159,9 +160,10 @@ def finish(names, tool):
     for name, test in list(names.items()):
         if not name.startswith("test_"):
             continue
+        start = time.monotonic()
         try:
             test(tool)
-            print(f"ok {name}")
+            print(f"ok {name} ({time.monotonic() - start:.1f} s)")
         except Exception:
             failed += 1
             print(f"FAILED {name}\n{traceback.format_exc()}")

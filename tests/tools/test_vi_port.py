@@ -421,8 +421,7 @@ def test_sources_of_random_bytes(tool):
         for number in range(200):
             files.write(f"{number}.c", b"".join(random.choices(pieces, k=200)))
         scanned(tool, files, "--to", "rpma")
-        for path in sorted(files.path.glob("*.c")):
-            tool.run("rewrite", "--to", "rpma", "--in-place", path)
+        tool.run("rewrite", "--to", "rpma", "--in-place", *sorted(files.path.glob("*.c")))
 
 
 HEADER = """\
