@@ -36,22 +36,13 @@ def interop(info, program, library, configuration=""):
     return running, service
 
 
-def seen(look):
-    """Returns what `look` finds. The kernel lists ids one by one, so it can skip one while other programs remove
-    theirs."""
-    for _ in range(10):
-        if found := look():
-            return found
-    return look()
-
-
 def check_listener(info, service, process, host=ADDRESS, apis=None):
-    found, = seen(lambda: [each for each in info.listeners() if each["service"] == service])
+    found = info.listener(service)
     check((found["backend"], found["host"]) == ("verbs", host), str(found))
     check([each["pid"] for each in found["processes"]] == [process], str(found))
     check(found["uid"] == os.geteuid() and found["own_user"] and found["own_network"], str(found))
     check(apis is None or found["apis"] == apis, f"not {apis}: {found}")
-    line, = seen(lambda: [line for line in info.run("--listeners").splitlines() if line.startswith(f"{service} ")])
+    line = next(line for line in info.run("--listeners").splitlines() if line.startswith(f"{service} "))
     check(host in line and "verbs" in line and f"({process})" in line, line)
     return found
 

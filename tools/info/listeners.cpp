@@ -194,7 +194,8 @@ Status ask(const DeviceId& device, const Address& listener, std::chrono::millise
 }
 
 /// Looks several times, because sockets change while they are compared with those of processes: a VIPL server has a new
-/// one for each VipConnectWait, and none in between.
+/// one for each VipConnectWait, and none in between. At least twice for all services, because any of them may be
+/// missing.
 Json find_listeners(const Service* service) {
     constexpr int tries = 10;
     std::vector<Process> processes = find_processes();
@@ -205,12 +206,13 @@ Json find_listeners(const Service* service) {
         return (service == nullptr || !found.empty()) &&
                std::ranges::none_of(found, [](const auto& each) { return each.second.lacks_process(); });
     };
+    const int least = service == nullptr ? 2 : 1;
     int count = 0;
     do {
         if (count++ != 0) std::this_thread::sleep_for(pause);
         for (const Network& network : networks) read_listeners(network, service, count, found);
         read_process_listeners(service, count, processes_of_threads, found);
-    } while (count < tries && !is_complete());
+    } while (count < least || (count < tries && !is_complete()));
     std::erase_if(found, [&](const auto& each) { return each.second.processes.empty() && each.second.seen < count; });
     keep_listeners(found);
     Json described = Json::array();
