@@ -9,9 +9,6 @@
 
 namespace viaduct::ofi {
 
-/// The size of rxm's buffers.
-inline constexpr std::size_t rxm_buffer_bytes = (max_frame_bytes + 63) / 64 * 64;
-
 /// Makes the settings that the program has not made. Must be called before libfabric is used for the first time. Throws
 /// std::bad_alloc.
 inline void prepare_environment() {
@@ -22,6 +19,7 @@ inline void prepare_environment() {
     setenv("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "100", 0);
     // The size of buffers, so that frames are sent without asking the receiver first, and their number for receives.
     // The default number would take 270 MB for each endpoint.
+    constexpr std::size_t rxm_buffer_bytes = (max_frame_bytes + 63) / 64 * 64;
     setenv("FI_OFI_RXM_BUFFER_SIZE", std::to_string(rxm_buffer_bytes).c_str(), 0);
     setenv("FI_OFI_RXM_MSG_RX_SIZE", "128", 0);
 }
