@@ -79,10 +79,11 @@ inline std::size_t to_iovecs(std::span<const Sge> sges, std::uint64_t skip, std:
 /// The length of the data that copy_piece() copies without a call.
 inline constexpr std::uint32_t word_bytes = 8;
 
+/// Pieces without bytes may have no address.
 inline void copy_piece(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
     if (length == word_bytes)
         std::memcpy(target, source, word_bytes);
-    else
+    else if (length != 0)
         std::memcpy(target, source, length);
 }
 

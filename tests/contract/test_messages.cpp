@@ -109,14 +109,17 @@ TEST_CASE_METHOD(EveryBackend, "messages: empty messages arrive, with and withou
     const Buffer mine(near, 8);
     const Buffer theirs(far, 8);
     const Sge nothing = mine.sge(4, 0);
+    const Sge nowhere{};
     const Sge into = theirs.sge();
     connection.server.post(receive_of(1, into));
     connection.server.post(ReceiveRequest{.context = 2});
     connection.server.post(ReceiveRequest{.context = 3});
+    connection.server.post(receive_of(4, nowhere));
     connection.client.post(SendRequest{.context = 11});
     connection.client.post(send_of(12, nothing));
     connection.client.post(with_immediate(SendRequest{.context = 13}, 77));
-    for (std::uint64_t i = 1; i <= 3; ++i) {
+    connection.client.post(send_of(14, nowhere));
+    for (std::uint64_t i = 1; i <= 4; ++i) {
         const Completion received = connection.server.received();
         CHECK(received.code == CompletionCode::Success);
         CHECK(received.context == i);

@@ -335,6 +335,7 @@ CompletionCode Endpoint::check(const PostedReceive& receive, std::uint64_t neede
 }
 
 bool Endpoint::may_use(const Sge& piece, bool to_write, const backend::ProtectionDomain& domain) const noexcept {
+    if (piece.length == 0) return true;
     const auto found = world().regions.find(piece.key);
     if (found == world().regions.end()) return false;
     const Region& region = *found->second;
