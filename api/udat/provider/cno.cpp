@@ -130,7 +130,7 @@ void Cno::trigger(DAT_HANDLE evd) noexcept {
 void Cno::check_completions_of_members() noexcept {
     const std::lock_guard members(members_lock_);
     for (Evd* member : members_)
-        if (member->notifies() && member->check_and_arm()) trigger(member->handle());
+        if (member->notifies() && member->has_new_completions()) trigger(member->handle());
 }
 
 /// Takes the oldest trigger. Returns false if there is none.

@@ -117,7 +117,7 @@ Status Evd::fit_completions(std::size_t qlen) noexcept {
 
 void Evd::begin_stream(std::uint32_t completions, Notification wanted) noexcept {
     ++streams_.at(static_cast<std::size_t>(wanted));
-    if (cno() != nullptr) (void)watch_completions();
+    if (cno() != nullptr) watch_for_cno();
     {
         const std::lock_guard lock(lock_);
         news_.set(true);  // waiters arm again
@@ -435,7 +435,7 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
 /// The CNO was not triggered while the thread was waiting. If events arrived after the last check, trigger it now.
 void Evd::end_wait(std::size_t told) noexcept {
     if (cno() != nullptr) {
-        (void)check_and_arm();
+        (void)watch_completions();
         const std::lock_guard taking(taking_);
         (void)collect();
     }
@@ -491,7 +491,7 @@ void Evd::set_waitable(bool waitable) noexcept {
 void Evd::set_enabled(bool enabled) noexcept {
     Cno* const notified = cno();
     if (enabled_.exchange(enabled) == enabled || notified == nullptr) return;
-    if (enabled) (void)check_and_arm();
+    if (enabled) watch_for_cno();
     notified->update_watches(*this);
     if (!enabled) return;
     const std::lock_guard lock(lock_);
@@ -511,15 +511,20 @@ void Evd::set_cno(Cno* cno) {
         std::swap(cno_, wanted);
     }
     if (wanted && wanted.get() != cno) wanted->detach(*this);
-    if (cno != nullptr) (void)check_and_arm();
+    if (cno != nullptr) watch_for_cno();
 }
 
-bool Evd::check_and_arm() noexcept {
-    if (completions_ == nullptr) return false;
-    const bool came = completions_->channel().take_event().ok();
+/// Arms the queue. That takes back an event that has not been seen, so completions that are there cause another one.
+void Evd::watch_for_cno() noexcept {
+    if (completions_ == nullptr) return;
     (void)watch_completions();
-    (void)completions_->ready();  // causes an event if a completion came before the queue was armed again
-    if (!came || !has_cookies_) return came;
+    (void)completions_->ready();
+}
+
+bool Evd::has_new_completions() noexcept {
+    if (completions_ == nullptr || !completions_->channel().take_event().ok()) return false;  // it is still armed
+    (void)watch_completions();
+    if (!has_cookies_) return true;
     const BiasedLock::SlowPathGuard taking(taking_);
     (void)collect();
     return has_news();

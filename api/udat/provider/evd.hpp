@@ -126,8 +126,8 @@ public:
 
     /// Returns -1 if there are no completions to watch.
     int completion_fd() const noexcept { return completions_ == nullptr ? -1 : completions_->fd(); }
-    /// Reports whether there are new completions since the last call, and arms the queue for the next one.
-    bool check_and_arm() noexcept;
+    /// Reports whether there are new completions since the last call. Arms the queue for the next one.
+    bool has_new_completions() noexcept;
     bool notifies() const noexcept { return enabled_ && !waiting_; }
     bool is_enabled() const noexcept { return enabled_; }
 
@@ -165,6 +165,7 @@ private:
     bool arm() noexcept;
     void end_wait(std::size_t told) noexcept;
     Status watch_completions() noexcept;
+    void watch_for_cno() noexcept;
     Cno* cno() const noexcept;
     int sleep(int timeout_ms) noexcept;
 

@@ -73,7 +73,7 @@ TEST(cno_create__its_agent_is_called) {
     free_all(evd, cno, ia);
 }
 
-TEST(cno_create__an_agent_is_called_for_completions) {
+TEST(cno_create__an_agent_is_called_once_for_a_completion) {
     Instance instance;
     DAT_CNO_HANDLE cno;
     Pair pair = connected_pair((Options){0});
@@ -83,6 +83,7 @@ TEST(cno_create__an_agent_is_called_for_completions) {
     CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = 2}));
     CHECK(is_called(&instance, LONG_MS));
     CHECK(instance.evd == pair.client->evds[RECV]);
+    CHECK(!is_called(&instance, SHORT_MS));
     EXPECT_RECEIVED(pair.client, 1);
     EXPECT_DONE(pair.server, 2);
     CHECK_OK(dat_evd_modify_cno(pair.client->evds[RECV], DAT_HANDLE_NULL));
