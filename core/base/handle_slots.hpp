@@ -142,14 +142,16 @@ private:
         }
         if (used == max_slots) return nullptr;
         if (base_.load(std::memory_order_relaxed) == 0) {
-            constexpr std::size_t mapped_bytes = max_slots * sizeof(Slot);
-            void* memory = reserve_memory(mapped_bytes);
-#if defined(__SANITIZE_ADDRESS__)
-            __lsan_register_root_region(memory, mapped_bytes);  // objects of valid handles have not leaked
-#endif
+            void* memory = reserve_memory(max_slots * sizeof(Slot));
             base_.store(reinterpret_cast<std::uintptr_t>(memory), std::memory_order_relaxed);
         }
-        return new (reinterpret_cast<void*>(base_.load(std::memory_order_relaxed) + used * sizeof(Slot))) Slot{};
+        void* const memory = reinterpret_cast<void*>(base_.load(std::memory_order_relaxed) + used * sizeof(Slot));
+#if defined(__SANITIZE_ADDRESS__)
+        // Objects of valid handles have not leaked. The search for leaks reads all of a region.
+        constexpr std::size_t region_slots = 1024;
+        if (used % region_slots == 0) __lsan_register_root_region(memory, region_slots * sizeof(Slot));
+#endif
+        return new (memory) Slot{};
     }
 
     void end(Slot* slot) noexcept {
