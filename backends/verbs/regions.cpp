@@ -11,6 +11,7 @@
 
 #include "backends/support/guarded.hpp"
 #include "backends/verbs/nic.hpp"
+#include "core/base/reserved_memory.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -111,7 +112,8 @@ Result<std::unique_ptr<ProtectionDomain>> ProtectionDomain::create(std::shared_p
     std::unique_ptr<ProtectionDomain> domain(new ProtectionDomain(std::move(nic)));
     domain->domain_.reset(ibv_alloc_pd(domain->nic_->context()));
     if (domain->domain_ == nullptr) return Status::from_errno(errno, "ibv_alloc_pd");
-    domain->scratch_ = std::make_unique<std::uint64_t>(0);
+    // After ibv_fork_init(), a child may not inherit registered pages; it needs those of the heap.
+    domain->scratch_.reset(static_cast<std::uint64_t*>(reserve_memory(scratch_bytes)));
     domain->scratch_region_.reset(
         ibv_reg_mr(domain->domain_.get(), domain->scratch_.get(), scratch_bytes, IBV_ACCESS_LOCAL_WRITE));
     if (domain->scratch_region_ == nullptr) return Status::from_errno(errno, "ibv_reg_mr");

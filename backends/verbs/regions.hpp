@@ -2,6 +2,8 @@
 // Protection domains and memory regions, and a table to look up regions by key.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -105,7 +107,10 @@ private:
 
     std::shared_ptr<Nic> nic_;
     DomainOwner domain_;
-    std::unique_ptr<std::uint64_t> scratch_;
+    struct Unmap {
+        void operator()(std::uint64_t* scratch) const noexcept { ::munmap(scratch, scratch_bytes); }
+    };
+    std::unique_ptr<std::uint64_t, Unmap> scratch_;  // on a page of its own: see create()
     RegionOwner scratch_region_;
 };
 
