@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <vector>
 
 #include "core/base/abstract_socket.hpp"
 #include "core/introspection.hpp"
@@ -108,24 +109,28 @@ void InfoServer::serve() noexcept try {
     pause();
 }
 
-/// Those who ask at the same time get the same document.
+/// Those who ask at the same time get the same document, which is written after the last of them has asked.
 void InfoServer::accept_clients() {
-    std::shared_ptr<const std::string> document;
+    std::vector<UniqueFd> askers;
+    bool lacks_resources = false;
     for (std::size_t i = 0; i < accepts_at_once; ++i) {
         UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!socket) {
-            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) pause();
-            return;
+            lacks_resources = errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
+            break;
         }
         const ucred asker = credentials_of(socket.get());
-        if (asker.uid != geteuid()) {
+        if (asker.uid == geteuid())
+            askers.push_back(std::move(socket));
+        else
             log(LogLevel::Info, "user %u is refused information about this process, which belongs to user %u",
                 asker.uid, geteuid());
-            continue;
-        }
-        if (document == nullptr) document = std::make_shared<const std::string>(describe_this_process());
-        greet(std::move(socket), document);
     }
+    if (!askers.empty()) {
+        const auto document = std::make_shared<const std::string>(describe_this_process());
+        for (UniqueFd& asker : askers) greet(std::move(asker), document);
+    }
+    if (lacks_resources) pause();
 }
 
 void InfoServer::greet(UniqueFd socket, const std::shared_ptr<const std::string>& document) {
