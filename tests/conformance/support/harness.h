@@ -2,7 +2,8 @@
  * The harness of the conformance programs: named cases, checks, and helper processes that run calls for a case.
  *
  * Each case runs in its own process with a timeout of a minute, multiplied by CONFORMANCE_PATIENCE if that is set. A
- * crash or a hang fails only this case. A failed check in any of its processes ends the case immediately. Usage:
+ * crash or a hang fails only this case. A failed check in any of its processes ends the case immediately. If
+ * CONFORMANCE_IGNORE_LEAKS is set, LeakSanitizer does not search for leaks. Usage:
  * PROGRAM [--list | CASE...]
  *
  * Every suite has its own conformance.h, which adds the header under test and the names of its return codes.
