@@ -107,7 +107,7 @@ def test_replies(tool):
         with tool.server("--api", server_api) as server:
             runs = [(api, operation) for api in APIS for operation in operations_between(server_api, api)]
             for api, operation in runs:
-                result = tool.run(*options_for(server), "--api", api, "--op", operation)
+                result = ping(tool, server, "--api", api, "--op", operation)
                 lines = result.stdout.splitlines()
                 check(lines[1].startswith(f"64 bytes from {server.target}: seq=1 time="), result.stdout)
                 check(lines[1].endswith(f" us ({api}, {operation})"), result.stdout)
@@ -117,8 +117,9 @@ def test_replies(tool):
             server.stop()
 
 
-def options_for(server):
-    return ["-c", "3", "-i", "0", "-W", "20", server.target]
+def ping(tool, server, *options):
+    """Sends three requests. A VIPL server announces its service anew for each client, which may take it a while."""
+    return tool.run("-c", "3", "-i", "0", "-W", "20", server.target, *options, VIADUCT_CONNECT_RETRY_MS="10000")
 
 
 def test_names_of_this_host(tool):
@@ -131,12 +132,12 @@ def test_names_of_this_host(tool):
 
 def test_json(tool):
     with tool.server() as server:
-        document = json.loads(tool.run(*options_for(server), "--json", "-s", "1000").stdout)
+        document = json.loads(ping(tool, server, "--json", "-s", "1000").stdout)
         check(document["received"] == 3 and document["loss_percent"] == 0, document)
         check([reply["seq"] for reply in document["replies"]] == [1, 2, 3], document)
         check(document["payload_bytes"] == 1000, document)
         check(0 < document["rtt_us"]["min"] <= document["rtt_us"]["avg"] <= document["rtt_us"]["max"], document)
-        quiet = json.loads(tool.run(*options_for(server), "--json", "-q").stdout)
+        quiet = json.loads(ping(tool, server, "--json", "-q").stdout)
         check("replies" not in quiet, quiet)
 
 
@@ -173,7 +174,7 @@ def test_loss_and_recovery_of_a_server(tool):
 def test_server_for_a_number_of_clients(tool):
     with tool.server("--count", "2") as server:
         for _ in range(2):
-            tool.run(*options_for(server), "-q")
+            ping(tool, server, "-q")
         log = server.finish()
         check(log.count("left after 3 answered requests") == 2, log)
 
