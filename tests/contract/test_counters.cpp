@@ -124,7 +124,7 @@ TEST_CASE_METHOD(EveryBackend, "counters: attempts to connect to nobody") {
     parameters.local.host = near.device->attributes().host;
     parameters.remote = far.address("nobody listens");
     parameters.deadline = patience();
-    parameters.grace = std::chrono::milliseconds(250); // several pauses, even on a slow machine
+    parameters.grace = std::chrono::milliseconds(250);  // several pauses, even on a slow machine
     must(port.endpoint->connect(parameters));
     CHECK(port.event().kind == ConnectionEventKind::Rejected);
     CHECK(port.endpoint->counters().retries > 0);
