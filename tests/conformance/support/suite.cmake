@@ -57,6 +57,18 @@ function(conformance_test name)
   set_tests_properties(conformance.${suite_name}.${name} PROPERTIES LABELS conformance TIMEOUT 600)
 endfunction()
 
+# conformance_label(LABEL NAMES...): adds a label to tests; tests/run.py says what each means.
+function(conformance_label label)
+  list(TRANSFORM ARGN PREPEND conformance.${suite_name}.)
+  set_property(TEST ${ARGN} APPEND PROPERTY LABELS ${label})
+endfunction()
+
+# conformance_over_backends(NAMES...): programs that find faults of a backend. tests/hosts runs them over ofi in the tests
+# of every change, the others only in those of all.
+function(conformance_over_backends)
+  set_property(GLOBAL APPEND PROPERTY conformance_over_backends ${ARGN})
+endfunction()
+
 # conformance_cases(PROGRAMS...): programs of cases, each from NAME.c and the support sources. Programs named out_of_...
 # are also linked with functions that make resources run out.
 function(conformance_cases)
@@ -74,12 +86,15 @@ endfunction()
 function(conformance_header name compiler)
   conformance_test(${name} ${compiler} ${ARGN} -Wall -Wextra -pedantic-errors -Werror -fsyntax-only
                    -I${suite_include_dir} ${CMAKE_CURRENT_SOURCE_DIR}/header_alone.c)
+  conformance_label(plain ${name})
+  conformance_label(installed ${name})
 endfunction()
 
 # Checks that docs/conformance.md names a case of the suite's programs for every code in documented.txt.
 function(conformance_table)
   conformance_test(table ${Python3_EXECUTABLE} ${suite_support}/check_table.py ${suite_page}
                    $<TARGET_FILE_DIR:conformance_${suite_name}_abi> ${CMAKE_CURRENT_SOURCE_DIR}/documented.txt)
+  conformance_label(plain table)
 endfunction()
 
 # conformance_oracle(OPTIONS...): on the RDMA devices of the virtual machine in tests/vm, runs each program and a copy
@@ -94,5 +109,5 @@ function(conformance_oracle)
                       LOG_CONFIGURE ON LOG_BUILD ON LOG_OUTPUT_ON_FAILURE ON)
   add_test(NAME oracle.${suite_name} COMMAND ${Python3_EXECUTABLE} ${suite_support}/oracle.py
            ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/stock ${CMAKE_CURRENT_BINARY_DIR} ${ARGN})
-  set_tests_properties(oracle.${suite_name} PROPERTIES LABELS oracle TIMEOUT 1100 SKIP_RETURN_CODE 77)
+  set_tests_properties(oracle.${suite_name} PROPERTIES LABELS "oracle;device;thorough" TIMEOUT 1100 SKIP_RETURN_CODE 77)
 endfunction()
