@@ -5,9 +5,11 @@ import contextlib
 import ctypes
 import itertools
 import os
+import pathlib
 import resource
 import signal
 import socket
+import time
 
 import pytest
 
@@ -81,6 +83,9 @@ def listener_at(service, adapter="viaduct-lo", prepare=lambda: None):
 @contextlib.contextmanager
 def stopped(pid):
     os.kill(pid, signal.SIGSTOP)
+    while any(stat.read_text(encoding="ascii").rpartition(") ")[2][0] != "T"
+              for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")):
+        time.sleep(0.001)  # nothing notifies those that are not the parent
     try:
         yield
     finally:
