@@ -22,9 +22,9 @@ inline void check(const char* call, const Status& status) {
 }
 
 template <class T>
-T take_value(const char* call, Result<T> result) {
+T take_value(const char* call, Result<T>&& result) {
     if (!result.ok()) raise_status(call, result.status());
-    return std::move(*result);
+    return *std::move(result);
 }
 
 /// Returns Deadline::never() if there is no timeout.
