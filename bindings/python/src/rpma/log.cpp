@@ -22,6 +22,14 @@ py::object text_of(const char* text) {
         PyUnicode_DecodeUTF8(text, static_cast<py::ssize_t>(std::strlen(text)), "replace"));
 }
 
+bool is_finalizing() {
+#if PY_VERSION_HEX >= 0x030d0000
+    return Py_IsFinalizing() != 0;
+#else
+    return _Py_IsFinalizing() != 0;
+#endif
+}
+
 /// Called by any thread, with or without the GIL. An exception of the receiver cannot pass through the library, so it
 /// is reported through sys.unraisablehook.
 void deliver(rpma_log_level level, const char* file_name, const int line_no, const char* function_name,
@@ -31,7 +39,7 @@ void deliver(rpma_log_level level, const char* file_name, const int line_no, con
     va_start(arguments, message_format);
     std::vsnprintf(message.data(), message.size(), message_format, arguments);
     va_end(arguments);
-    if (Py_IsInitialized() == 0 || _Py_IsFinalizing() != 0) return;
+    if (Py_IsInitialized() == 0 || is_finalizing()) return;
     const Callback callback;
     const py::gil_scoped_acquire locked;
     const py::error_scope pending;  // the call may be about to raise an exception
