@@ -22,13 +22,30 @@ check_ipo_supported(RESULT VIADUCT_HAS_IPO LANGUAGES CXX)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(CMAKE_CXX_COMPILE_OPTIONS_IPO -flto=auto -fno-fat-lto-objects)  # on all processors
 endif()
+
+# Headers that most files include are compiled once for all of them. A target can use those of another one that has the
+# same options and no definition that it lacks.
+set(viaduct_std_headers <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint> <deque> <functional> <map>
+    <memory> <mutex> <optional> <span> <string> <string_view> <thread> <unordered_map> <utility> <vector>)
+
 function(viaduct_optimise_whole target)
   target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-O2;-fno-tree-slp-vectorize>")
   set_property(TARGET ${target} PROPERTY INTERPROCEDURAL_OPTIMIZATION_RELEASE ${VIADUCT_HAS_IPO})
   if(CMAKE_BUILD_TYPE STREQUAL Release)
     set_property(TARGET ${target} PROPERTY UNITY_BUILD OFF)
+    if(TARGET viaduct_headers AND NOT target STREQUAL viaduct_headers)
+      target_precompile_headers(${target} REUSE_FROM viaduct_headers)
+    endif()
   endif()
 endfunction()
+
+if(CMAKE_BUILD_TYPE STREQUAL Release AND VIADUCT_UNITY)
+  file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/headers.cpp CONTENT "")
+  add_library(viaduct_headers OBJECT ${CMAKE_CURRENT_BINARY_DIR}/headers.cpp)
+  target_link_libraries(viaduct_headers PRIVATE viaduct_options)
+  viaduct_optimise_whole(viaduct_headers)
+  target_precompile_headers(viaduct_headers PRIVATE ${viaduct_std_headers})
+endif()
 
 # viaduct_frontend(NAME vipl SOVERSION 1 MAP vipl.map SOURCES ...): a thin shared library over libviaduct that exports
 # what its symbol map names and nothing else. Its public headers are in include/ beside the caller.

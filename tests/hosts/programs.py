@@ -12,6 +12,7 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "bindings/python/exampl
 APIS = "vipl", "dat", "rpma", "core"
 OPERATIONS = "send", "write", "read"
 SERVICE = 7310
+PATIENT = "--connect-timeout", 30
 NOBODY = 65534
 
 
@@ -43,8 +44,8 @@ def perf_all_pairs(hosts, build):
             for number, api in enumerate(APIS):
                 test = ("latency", "bandwidth", "rate", "connect")[(number + APIS.index(server_api)) % 4]
                 sizes = [] if test == "connect" else ["--sizes", "8,64K,1M" if test != "rate" else "8"]
-                output = hosts.run(NEAR, build / "tools/vi-perf", "--api", api, "--test", test, *sizes, "--duration",
-                                   0.05, "--csv", TARGET)
+                output = hosts.run(NEAR, build / "tools/vi-perf", *PATIENT, "--api", api, "--test", test, *sizes,
+                                   "--duration", 0.05, "--csv", TARGET)
                 check(len(output.splitlines()) >= 2, output)
 
 
@@ -52,10 +53,10 @@ def perf_of_all_operations(hosts, build):
     with server_of(hosts, build / "tools/vi-perf"):
         for operation in OPERATIONS:
             for mode in ("polling", "blocking") if operation == "send" else ("polling",):
-                hosts.run(NEAR, build / "tools/vi-perf", "--op", operation, "--mode", mode, "--sizes", "1,16K,64K,4M",
+                hosts.run(NEAR, build / "tools/vi-perf", *PATIENT, "--op", operation, "--mode", mode, "--sizes", "1,16K,64K,4M",
                           "-n", 20, TARGET)
         options = "--test", "bandwidth", "--bidirectional", "--sizes", "64K", "--duration", 0.2
-        hosts.run(NEAR, build / "tools/vi-perf", *options, TARGET)
+        hosts.run(NEAR, build / "tools/vi-perf", *PATIENT, *options, TARGET)
 
 
 # ---- Programs that check every byte ----------------------------------------------------------------------------------
