@@ -100,7 +100,10 @@ Result<Received> receive_message(int socket, void* message, std::size_t capacity
     header.msg_iovlen = 1;
     header.msg_control = control.data();
     header.msg_controllen = control.size();
-    const ssize_t size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+    ssize_t size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+    // The peer has closed the socket without having read everything. The system tells this once, before the last
+    // messages of the peer, one of which may be its answer.
+    if (size < 0 && errno == ECONNRESET) size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
     if (size < 0) {
         if (errno == EAGAIN || errno == EINTR) return Status(Code::WouldBlock, "no message yet");
         if (errno == ECONNRESET) return Received{};

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Listeners of the loopback backend that stop in the middle of an answer. Their requesters must continue within the
 // timeout.
+#include <sys/socket.h>
+
+#include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
 
@@ -48,4 +51,20 @@ TEST_CASE("hostile: a listener that accepts and hangs up ends the attempt immedi
         wire.await();
     };
     CHECK_NOTHROW(run_processes(client, listener));
+}
+
+TEST_CASE("hostile: the answer of a peer that has not read everything arrives") {
+    using namespace viaduct::loopback;
+    std::array<int, 2> ends{};
+    REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0);
+    const UniqueFd own(ends[0]);
+    const HandshakeMessage request = make_handshake(MessageType::Connect, {}, {}, {});
+    const HandshakeMessage answer = make_handshake(MessageType::Rejected, {}, {}, {});
+    {
+        const UniqueFd peer(ends[1]);
+        must(send_message(own.get(), &request, sizeof request, {}));
+        must(send_message(peer.get(), &answer, sizeof answer, {}));
+    }
+    CHECK(must(receive_handshake(own.get())).type == MessageType::Rejected);
+    CHECK(must(receive_handshake(own.get())).hung_up);
 }
