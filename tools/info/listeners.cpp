@@ -184,11 +184,12 @@ Json describe(const Found& found) {
 
 Status ask(const DeviceId& device, const Address& listener, std::chrono::milliseconds patience) {
     constexpr std::chrono::milliseconds grace{300};
+    constexpr int least = 4;  // tries, of which a busy machine may do only one in that time
     const Deadline end = Deadline::after(grace);
-    while (true) {
+    for (int tries = 1;; ++tries) {
         const Status answer = device.provider->probe(device.number, listener, Deadline::after(patience));
         const bool may_change = answer.code() == Code::NoListener || answer.code() == Code::Unreachable;
-        if (!may_change || end.passed()) return answer;
+        if (!may_change || (end.passed() && tries >= least)) return answer;
         std::this_thread::sleep_for(pause);
     }
 }
