@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "backends/ofi/endpoint.hpp"
+#include "backends/ofi/farewell.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/interfaces.hpp"
 #include "backends/support/services.hpp"
@@ -205,7 +206,7 @@ void Connector::on_peer(ControlSocket socket, const control::Request& request) n
                               .remote_address = request.local,
                               .private_data = request.private_data};
         if (const Status matches = compatible(endpoint_->attributes(), request.end.attributes); !matches.ok()) {
-            (void)socket.send(control::Conflict{.attributes = endpoint_->attributes()});
+            take_leave(node_, std::move(socket), control::Conflict{.attributes = endpoint_->attributes()});
             finish(conflict(matches, event.remote));
             return {};
         }

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "core/base/settings.hpp"
@@ -136,6 +137,17 @@ Status ControlSocket::send(const control::Message& message) noexcept {
     const ssize_t sent = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent == static_cast<ssize_t>(bytes.size())) return {};
     return {Code::Unreachable, "the peer cannot be reached", errno};
+}
+
+bool ControlSocket::discard(std::size_t& budget) noexcept {
+    std::array<std::byte, 4096> waste;
+    while (budget != 0) {
+        const ssize_t count = recv(fd(), waste.data(), std::min(waste.size(), budget), 0);
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) return count < 0 && errno == EAGAIN;
+        budget -= static_cast<std::size_t>(count);
+    }
+    return false;
 }
 
 }  // namespace viaduct::ofi

@@ -74,6 +74,13 @@ public:
 
     Status send(const control::Message& message) noexcept;
 
+    /// Tells the peer that no more messages follow. The socket still receives.
+    void finish_sending() noexcept { shutdown(fd(), SHUT_WR); }
+
+    /// Discards what has arrived, and subtracts its size from the budget. Returns whether more may come: false if the
+    /// peer has closed the socket or the budget is used up.
+    bool discard(std::size_t& budget) noexcept;
+
 private:
     ControlSocket(Socket fd, const Policy& policy, Role own)
         : fd_(std::move(fd)), reader_(std::make_unique<control::FrameReader>()), session_(policy, own) {}

@@ -6,6 +6,7 @@
 
 #include "backends/ofi/connector.hpp"
 #include "backends/ofi/endpoint.hpp"
+#include "backends/ofi/farewell.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/services.hpp"
 #include "backends/support/take_turns.hpp"
@@ -81,10 +82,13 @@ private:
                 return {};
             });
         } else if (request != nullptr) {
-            (void)socket_.send(control::NoListener{});
+            take_leave(node_, std::move(socket_), control::NoListener{});
+        } else if (message.status().code() == Code::PermissionDenied) {
+            turn_away(message.status().where());
+            take_leave(node_, std::move(socket_), control::AuthenticationFailed{});
         } else if (message.status().code() != Code::Unreachable) {
-            if (message.status().code() == Code::PermissionDenied) (void)socket_.send(control::AuthenticationFailed{});
             turn_away(message.ok() ? "it sent an unexpected message" : message.status().where());
+            take_leave(node_, std::move(socket_), std::nullopt);
         } else {
             log(LogLevel::Info, "ofi: a client was turned away: it closed the socket before its request");
         }
@@ -159,8 +163,7 @@ bool ConnectionRequest::is_wanted() noexcept {
 
 Status ConnectionRequest::answer(const control::Message& message) noexcept {
     if (!socket_) return {};
-    (void)socket_.send(message);  // a requester that is gone needs no answer
-    socket_.close();
+    take_leave(*node_, std::move(socket_), message);
     return {};
 }
 
@@ -259,11 +262,13 @@ void Port::turn_away(const char* why) noexcept {
 }
 
 void Port::take(ControlSocket socket, const control::Request& request) {
-    if (!(request.remote.host == node_.host())) return turn_away("its request is for another host");
+    if (!(request.remote.host == node_.host())) {
+        turn_away("its request is for another host");
+        return take_leave(node_, std::move(socket), std::nullopt);
+    }
     if (!(request.end.provider == node_.engine().provider())) {
         turn_away("it uses another provider of libfabric");
-        (void)socket.send(control::ProviderMismatch{.provider = node_.engine().provider()});
-        return;
+        return take_leave(node_, std::move(socket), control::ProviderMismatch{.provider = node_.engine().provider()});
     }
     if (request.model == ConnectParameters::Model::PeerToPeer) {
         if (Connector* connector = find_connector(socket.peer_host(), request.remote.service))
@@ -271,7 +276,7 @@ void Port::take(ControlSocket socket, const control::Request& request) {
     } else if (Listener* listener = next_listener(request.remote.service)) {
         return listener->add(std::make_unique<ConnectionRequest>(listener->node(), std::move(socket), request));
     }
-    (void)socket.send(control::NoListener{});
+    take_leave(node_, std::move(socket), control::NoListener{});
 }
 
 // ---- Listeners ---------------------------------------------------------------------------------------------------

@@ -190,6 +190,89 @@ def test_a_port_scan(target):
         check(resident_kib(server.process) < before + GROWTH_KIB, "the server has grown")
 
 
+# ---- Refusals --------------------------------------------------------------------------------------------------------
+
+REJECTED, NO_LISTENER, PROVIDER_MISMATCH, AUTHENTICATION_FAILED = 4, 5, 7, 8  # docs/ofi-wire.md
+MAC_BYTES = 32
+TCP_CLOSED = 7
+SURPLUS = b"more than the answer needs" * 200  # remains unread when the server answers
+
+
+def string(data):
+    return bytes([len(data)]) + data
+
+
+def request(service=struct.pack(">H", SERVICE), provider=b"nobody", flags=0):
+    """A request for host 2, with a MAC that is valid without authentication only."""
+    host = string(socket.inet_aton(ADDRESSES[FAR]))
+    end = string(provider) + string(b"address") + struct.pack("<IQBBI", 1, 1, 0, flags, 0)
+    body = b"VIDO" + struct.pack("<H", 1) + bytes(16) + b"\0" + end + host + string(b"") + host + string(service)
+    body += struct.pack("<H", 0)
+    return struct.pack("<IHH", 8 + len(body) + MAC_BYTES, 2, 0) + body + bytes(MAC_BYTES)
+
+
+def read_all(connection):
+    data = b""
+    while more := connection.recv(65536):
+        data += more
+    return data
+
+
+def refusal_of(data):
+    """Sends a request, and more. Returns the type and the body of the answer: none, if the server only closes the
+    socket. Either way it must not reset the connection, because what is lost in the network is not sent again then."""
+    with socket.create_connection((ADDRESSES[FAR], SERVICE), timeout=10) as connection:
+        length, _, _ = struct.unpack("<IHH", connection.recv(8, socket.MSG_WAITALL))
+        connection.recv(length - 8, socket.MSG_WAITALL)
+        connection.sendall(data + SURPLUS)
+        answer = read_all(connection)
+        with contextlib.suppress(OSError):  # it is reset
+            connection.shutdown(socket.SHUT_WR)
+        deadline = time.monotonic() + 10
+        while connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != TCP_CLOSED:
+            check(time.monotonic() < deadline, "the server does not close the socket")
+            time.sleep(0.001)  # nothing notifies of it
+        error = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        check(error == 0, f"the server resets the connection: {os.strerror(error)}")
+    if not answer:
+        return None, b""
+    length, kind, _ = struct.unpack_from("<IHH", answer)
+    check(length == len(answer), f"{len(answer)} bytes are no answer of {length} bytes")
+    return kind, answer[8:]
+
+
+def test_each_refusal_arrives(target):
+    with target.serving():
+        check(refusal_of(request())[0] == AUTHENTICATION_FAILED, "a wrong key")
+        check(refusal_of(b"\xff" * 100)[0] is None, "garbage")
+    insecure = {"VIADUCT_OFI_KEY_FILE": None, "VIADUCT_OFI_INSECURE": "1"}
+    with target.serving(**insecure):
+        kind, body = refusal_of(request())
+        check(kind == PROVIDER_MISMATCH, f"another provider: {kind}")
+        provider = body[1:1 + body[0]]
+        check(refusal_of(request(b"another service", provider))[0] == NO_LISTENER, "no listener")
+        kind, _ = refusal_of(request(provider=provider))
+        check(kind == REJECTED, f"another reliability: {kind}")
+        target.answers(**insecure)
+
+
+def test_refused_clients_that_stay(target):
+    """They send nothing more, or do not stop to send."""
+    with target.serving() as server, contextlib.ExitStack() as stack:
+        target.answers()
+        had = descriptors(server.process)
+        silent, noisy = ([stack.enter_context(socket.create_connection((ADDRESSES[FAR], SERVICE), timeout=5))
+                          for _ in range(count)] for count in (200, 20))
+        for connection in silent + noisy:
+            connection.sendall(b"\xff" * 100)
+        for connection in noisy:
+            with contextlib.suppress(OSError):  # the server hangs up
+                while True:
+                    connection.sendall(bytes(65536))
+        await_descriptors(server, had)
+        target.answers()
+
+
 # ---- Connections that say nothing ------------------------------------------------------------------------------------
 
 def test_half_open_connections(target):
