@@ -44,6 +44,7 @@ Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const Co
 /// Connects a socket, or waits for the peer to do so.
 Status Connector::attempt() {
     close_socket();
+    challenged_ = false;
     if (peer_to_peer()) {
         const bool passive = on_one_host() || support::is_lower(node_.host(), parameters_.remote.host);
         if (passive) {
@@ -143,6 +144,7 @@ void Connector::on_connected() {
 
 void Connector::on_message(const control::Message& message) {
     if (std::holds_alternative<control::Challenge>(message)) {
+        challenged_ = true;
         if (offered_ == nullptr) {
             auto offered = Connection::create(node_);
             if (!offered.ok()) return fail(offered.status());
@@ -235,8 +237,10 @@ void Connector::dropped() {
 }
 
 /// The listener has closed the socket without an answer: its process has ended, or the port belongs to another program.
+/// Without a challenge, it may have been destroyed before it accepted, like those that are there only at times.
 void Connector::hung_up() {
     if (peer_to_peer()) return retry(false);
+    if (!challenged_ && !grace_.passed()) return retry(true);
     finish({.kind = ConnectionEventKind::Rejected,
             .reason = Code::NoListener,
             .why = explain("%s closed the connection without an answer: its process ended, or it is another "

@@ -57,6 +57,7 @@ private:
     std::shared_ptr<Connection> offered_;
     ControlSocket socket_;
     bool connecting_ = false;     // the socket is not connected yet
+    bool challenged_ = false;     // the listener has accepted the socket
     bool pausing_ = false;        // the next deadline starts another attempt
     std::shared_ptr<Port> port_;  // on which it waits for the peer
 };

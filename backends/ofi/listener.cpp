@@ -200,7 +200,10 @@ Result<std::shared_ptr<Port>> Port::get(Node& node, std::uint16_t number) {
 Port::~Port() { node_.agent().unwatch(socket_.get()); }
 
 void Port::close_if_unused() noexcept {
-    if (listeners_.empty() && connectors_.empty()) node_.ports().erase(number_);
+    if (!listeners_.empty() || !connectors_.empty()) return;
+    const auto keep = std::static_pointer_cast<Port>(shared_from_this());
+    (void)greet_clients();  // the system would reset those that are not accepted when the port closes
+    node_.ports().erase(number_);
 }
 
 void Port::remove(const Listener& listener) noexcept {
@@ -234,15 +237,21 @@ Connector* Port::find_connector(const HostAddress& host, const Service& service)
     return found == connectors_.end() ? nullptr : *found;
 }
 
-void Port::on_ready() noexcept {
-    const auto keep = std::static_pointer_cast<Port>(shared_from_this());
-    const Status status = support::guarded([&]() -> Status {
+/// Accepts the clients that have connected. WouldBlock: there are no more.
+Status Port::greet_clients() noexcept {
+    const auto self = std::static_pointer_cast<Port>(shared_from_this());
+    return support::guarded([&]() -> Status {
         while (true) {
             auto socket = ControlSocket::accept(node_.policy(), socket_.get());
             if (!socket.ok()) return socket.status();
-            Greeting::begin(node_, keep, std::move(*socket));
+            Greeting::begin(node_, self, std::move(*socket));
         }
     });
+}
+
+void Port::on_ready() noexcept {
+    const auto keep = std::static_pointer_cast<Port>(shared_from_this());
+    const Status status = greet_clients();
     if (status.code() == Code::WouldBlock) return;
     turn_away(status.where());
     node_.agent().unwatch(socket_.get());  // clients wait until there are resources again

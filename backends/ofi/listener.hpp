@@ -75,6 +75,7 @@ public:
 private:
     void on_ready() noexcept override;
     void on_deadline() noexcept override;
+    Status greet_clients() noexcept;
     void close_if_unused() noexcept;
     Listener* next_listener(const Service& service) noexcept;
 

@@ -8,6 +8,7 @@ import pathlib
 import random
 import re
 import select
+import signal
 import socket
 import struct
 import sys
@@ -34,10 +35,9 @@ class Target:
         self.hosts = Hosts()
 
     @contextlib.contextmanager
-    def serving(self, **settings):
+    def serving(self, api="core", **settings):  # with VIPL, a server listens only while it waits
         limit = "prlimit", f"--nofile={DESCRIPTORS}"
-        always = "--api", "core"  # with VIPL, a server listens only while it waits
-        with Program(self.hosts, FAR, *limit, self.ping, "--listen", SERVICE, *always, VIADUCT_LOG="info",
+        with Program(self.hosts, FAR, *limit, self.ping, "--listen", SERVICE, "--api", api, VIADUCT_LOG="info",
                      **settings) as server:
             server.wait_for(r"listening on .*\n")
             await_port(server.process, SERVICE)
@@ -271,6 +271,23 @@ def test_refused_clients_that_stay(target):
                     connection.sendall(bytes(65536))
         await_descriptors(server, had)
         target.answers()
+
+
+def test_a_listener_that_goes_answers_those_who_have_connected(target):
+    """A VIPL server listens only while it waits, for 0.1 s at a time. If it is stopped for longer, it closes its port
+    when it continues, and clients have connected meanwhile."""
+    challenges = 0
+    with target.serving(api="vipl") as server:
+        for _ in range(30):
+            os.kill(server.process.pid, signal.SIGSTOP)
+            with contextlib.suppress(ConnectionRefusedError), \
+                    socket.create_connection((ADDRESSES[FAR], SERVICE), timeout=10) as connection:
+                time.sleep(0.15)
+                os.kill(server.process.pid, signal.SIGCONT)
+                check(connection.recv(1), "the server closes the socket")
+                challenges += 1
+            os.kill(server.process.pid, signal.SIGCONT)
+    check(challenges > 0, "the server never listened")
 
 
 # ---- Connections that say nothing ------------------------------------------------------------------------------------
