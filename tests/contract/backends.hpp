@@ -34,6 +34,10 @@ protected:
         return code == CompletionCode::RemoteLength || (backend.by_device && code == CompletionCode::RemoteOperation);
     }
 
+    /// Checks the length of a message that `far` has received. Soft-RoCE may put a packet into a receive several times
+    /// (docs/verbs-wire.md).
+    bool is_length(std::size_t received, std::size_t sent) const;
+
     const BackendUnderTest& backend;
 
 private:
