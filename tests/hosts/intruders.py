@@ -290,6 +290,19 @@ def test_a_listener_that_goes_answers_those_who_have_connected(target):
     check(challenges > 0, "the server never listened")
 
 
+def test_a_client_asks_again_if_it_was_not_challenged(target):
+    """A listener that goes before it has accepted the client is no reason to fail, as long as the client may retry."""
+    command = target.ping, "--api", "core", "-c", 1, "-W", 30, f"{ADDRESSES[NEAR]}:{SERVICE}"
+    with socket.create_server((ADDRESSES[NEAR], SERVICE)) as listener, \
+            Program(target.hosts, FAR, *command, VIADUCT_LOG="debug", VIADUCT_CONNECT_RETRY_MS="30000") as client:
+        listener.settimeout(20)
+        for _ in range(3):
+            listener.accept()[0].close()
+        client.process.kill()
+        log = client.finish(-signal.SIGKILL)
+        check("ActivePending" in log and "Refused" not in log, f"an attempt fails: {log}")
+
+
 # ---- Connections that say nothing ------------------------------------------------------------------------------------
 
 def test_half_open_connections(target):
