@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "tests/bench/cycles.h"
-#include "tests/support/ends/dat_end.h"
+#include "tests/support/ends/dat_calls.h"
 
 #ifdef DAT_END_DAT1
 #define TARGET target_address

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tests/bench/library_perf.h"
-#include "tests/support/ends/dat_end.h"
+#include "tests/support/ends/dat_calls.h"
 
 enum { is_receive = 1 }; /* the cookie of receives; other requests have 0 */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * The life of a DAT connection and of a second connection that duplicates it.
  */
-#include "../support/ends/dat_end.h"
+#include "../support/ends/dat_calls.h"
 #include "sweep.h"
 
 #include <arpa/inet.h>

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "../support/ends/dat_end.h"
+#include "../support/ends/dat_calls.h"
 #include "end.h"
 
 enum { qualifier = 7400, queue_length = 8 };

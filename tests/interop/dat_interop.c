@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../support/ends/dat_end.h"
+#include "../support/ends/dat_calls.h"
 #include "interop.h"
 
 enum { EVENTS = 16 };

@@ -12,7 +12,7 @@
 #include "conformance.h"
 
 /* after the harness, which says what of the system's headers is wanted */
-#include "../../support/ends/dat_end.h"
+#include "../../support/ends/dat_calls.h"
 
 #include <sys/socket.h>
 

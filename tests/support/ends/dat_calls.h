@@ -2,8 +2,11 @@
  * Wrappers for DAT calls of which tests of all kinds use only a few arguments: of DAT 2.0, or of DAT 1.2 if
  * DAT_END_DAT1 is defined. The caller checks the results.
  */
-#ifndef DAT_END_H
-#define DAT_END_H
+#ifndef DAT_CALLS_H
+#define DAT_CALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #ifdef DAT_END_DAT1
 #include <dat/udat.h>
@@ -13,15 +16,19 @@
 #define DAT_END_VA_TYPE DAT_VA_TYPE_VA,
 #endif
 
-/* Registers memory of this process. */
+/* Registers memory of this process. A region that does not cover it is an internal error. */
 static inline DAT_RETURN register_virtual(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, void* memory, DAT_VLEN size,
                                           DAT_MEM_PRIV_FLAGS privileges, DAT_LMR_HANDLE* lmr, DAT_LMR_CONTEXT* context,
                                           DAT_RMR_CONTEXT* remote) {
     const DAT_REGION_DESCRIPTION region = {.for_va = memory};
     DAT_VLEN registered_length = 0;
     DAT_VADDR registered_address = 0;
-    return dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, size, pz, privileges, DAT_END_VA_TYPE lmr, context, remote,
-                          &registered_length, &registered_address);
+    const DAT_RETURN result =
+        dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, size, pz, privileges, DAT_END_VA_TYPE lmr, context, remote,
+                       &registered_length, &registered_address);
+    const bool covered =
+        registered_address <= (uintptr_t)memory && registered_address + registered_length >= (uintptr_t)memory + size;
+    return result == DAT_SUCCESS && !covered ? DAT_CLASS_ERROR | DAT_INTERNAL_ERROR : result;
 }
 
 /* Returns the attributes of an endpoint with these limits: the size of messages and RDMA, the number of requests and
