@@ -22,9 +22,13 @@
 #include <string.h>
 #include <time.h>
 
-unsigned char outgoing[max_size], incoming[max_size];
-bool leads;
-uint64_t sent, received;
+enum { is_receive = 1 };     /* the context of receives; other requests have 0 */
+enum { outgoing, incoming }; /* the halves of the memory */
+
+End self;
+static unsigned char memory[2][max_size];
+static bool leads;              /* whether this is the client */
+static uint64_t sent, received; /* completions that have not been waited for yet */
 
 static unsigned char mark; /* the last byte of the next message sent by RDMA write */
 
@@ -33,10 +37,64 @@ void fail(const char* what, const char* why) {
     exit(1);
 }
 
+void count_completion(uint64_t context) {
+    if (context == is_receive) {
+        ++received;
+        end_post_receive(&self, max_size, max_size, is_receive);
+    } else {
+        ++sent;
+    }
+}
+
 static void await(uint64_t* completions, uint64_t count) {
     while (*completions < count) take_completions();
     *completions -= count;
 }
+
+/* ---- Connecting ------------------------------------------------------------------------------------------------- */
+
+static void expect(const char* event, const char* expected) {
+    if (strcmp(event, expected) != 0) fail("connecting", event);
+}
+
+/* Posts a window of receives, each of the whole incoming memory. The private data describe it for the peer's writes. */
+static void open_connection(const char* port, const char* local, const char* server) {
+    const Setup setup = {.at = local,
+                         .memory = memory,
+                         .bytes = sizeof memory,
+                         .for_peers = true,
+                         .depth = queue_size,
+                         .one_queue = true};
+    Key key;
+    end_open(&self, &setup);
+    end_prepare(&self);
+    end_describe(&self, &key);
+    if (leads) {
+        end_call(&self, server, port);
+    } else {
+        end_listen(&self, local, port);
+        puts("listening");
+        end_take(&self);
+    }
+    for (int i = 0; i < window; ++i) end_early_receive(&self, max_size, max_size, is_receive);
+    end_connect(&self, &key, sizeof key);
+    expect(end_event(&self), "established");
+    end_learn(&self, memcpy(&key, self.peers.bytes, sizeof key));
+}
+
+static void close_connection(void) {
+    expect(end_hang_up(&self, leads), "closed");
+    end_close(&self);
+}
+
+/* ---- Work ---------------------------------------------------------------------------------------------------------
+ */
+
+/* Messages are at the end of the memory, so that the position of their last byte is fixed. */
+static size_t offset(size_t size) { return max_size - size; }
+
+static void send_one(size_t size) { end_post_send(&self, offset(size), size, 0); }
+static void write_one(size_t size) { end_post_write(&self, offset(size), max_size + offset(size), size, 0); }
 
 /* ---- Measurements ----------------------------------------------------------------------------------------------- */
 
@@ -50,7 +108,7 @@ static void send_latency(size_t size, uint64_t iterations) {
 }
 
 static void watch(void) {
-    const volatile unsigned char* last = incoming + max_size - 1;
+    const volatile unsigned char* last = &memory[incoming][max_size - 1];
     while (*last != mark) continue;
 }
 
@@ -58,7 +116,7 @@ static void write_latency(size_t size, uint64_t iterations) {
     for (uint64_t i = 0; i < iterations; ++i) {
         mark = (unsigned char)(mark + 1);
         if (!leads) watch();
-        outgoing[max_size - 1] = mark;
+        memory[outgoing][max_size - 1] = mark;
         write_one(size);
         await(&sent, 1);
         if (leads) watch();
