@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 60 };
+enum { PATIENCE_S = 60, QUEUE_LENGTH = 16 };
 
 uint8_t* memory;
 const char* role;
@@ -25,7 +25,13 @@ void check_eq(int line, const char* what, long long actual, long long expected) 
     exit(1);
 }
 
-void check_data(const void* data, size_t size, const char* text) {
+void fail(const char* call, const char* why) {
+    fprintf(stderr, "%s: %s: %s\n", role, call, why);
+    exit(1);
+}
+
+/* Checks private data for the text, which connection managers pad with zeros. */
+static void check_data(const void* data, size_t size, const char* text) {
     size_t length = strlen(text);
     CHECK(size >= length && memcmp(data, text, length) == 0);
     for (size_t i = length; i < size; ++i) CHECK_EQ(((const uint8_t*)data)[i], 0);
@@ -45,7 +51,110 @@ void check_and_clear(size_t at, size_t length, unsigned seed) {
     for (size_t i = at - before; i < at + length + MARGIN && i < MEMORY_BYTES; ++i) CHECK_EQ(memory[i], 0);
 }
 
+/* ---- Connecting and disconnecting -------------------------------------------------------------------------------- */
+
+static const char *address, *port;
+static Introduction own;
+
+static void open_end(End* end) {
+    const bool is_server = strcmp(role, "server") == 0;
+    const Setup setup = {.at = END_OPENS_ADDRESSES ? address : "adapter",
+                         .at_peer = !is_server,
+                         .memory = memory,
+                         .bytes = MEMORY_BYTES,
+                         .for_peers = true,
+                         .rights = rights,
+                         .depth = QUEUE_LENGTH,
+                         .timeout_ms = 1000 * PATIENCE_S};
+    end_open(end, &setup);
+    end_describe(end, &own.key);
+    snprintf(own.greeting, sizeof own.greeting, "I am the %s", role);
+    prepare(end, &own);
+}
+
+static void expect(const char* event, const char* expected) {
+    if (strcmp(event, expected) != 0) fail(event, expected);
+}
+
+static void call_in_vain(End* end) {
+    const char plea[] = "reject me";
+    end_prepare(end);
+    end_call(end, address, port);
+    end_connect(end, plea, strlen(plea));
+    expect(end_event(end), "rejected");
+    check_data(end->peers.bytes, end->peers.size, refusal);
+    end_part(end);
+}
+
+static void refuse(End* end) {
+    end_take(end);
+    check_data(end->peers.bytes, end->peers.size, "reject me");
+    reject(end);
+}
+
+static void start(End* end, const char* greeting) {
+    Introduction other;
+    end_prepare(end);
+    for (uint64_t slot = 0; slot < RECEIVES; ++slot) end_early_receive(end, inbox(slot), MESSAGE_BYTES, slot);
+    end_connect(end, &own, sizeof own);
+    expect(end_event(end), "established");
+    CHECK(end->peers.size >= sizeof other);
+    memcpy(&other, end->peers.bytes, sizeof other);
+    CHECK_EQ(strcmp(other.greeting, greeting), 0);
+    end_learn(end, &other.key);
+    meet(end, &other);
+}
+
+static void call(End* end) {
+    end_call(end, address, port);
+    start(end, "I am the server");
+}
+
+static void answer(End* end) {
+    end_take(end);
+    start(end, "I am the client");
+}
+
+static void hang_up(End* end, bool first) {
+    expect(end_hang_up(end, first), "closed");
+    part(end);
+    end_part(end);
+    memset(memory, 0, MEMORY_BYTES);
+}
+
 /* ---- The operations of all APIs ---------------------------------------------------------------------------------- */
+
+void await_request(End* end, Kind kind, size_t length) {
+    Done done;
+    end_await_send(end, &done);
+    CHECK(done.succeeded);
+    CHECK_EQ(done.context, CONTEXT);
+    check_request(end, kind, length);
+}
+
+void send_pattern(End* end, size_t length, unsigned seed) {
+    fill(OUTBOX, length, seed);
+    end_post_send(end, OUTBOX, length, CONTEXT);
+    await_request(end, SEND, length);
+}
+
+Done await_receive(End* end) {
+    Done done;
+    end_await_receive(end, &done);
+    CHECK(done.succeeded);
+    CHECK(done.context < RECEIVES);
+    return done;
+}
+
+void post_inbox(End* end, uint64_t slot) { end_post_receive(end, inbox(slot), MESSAGE_BYTES, slot); }
+
+void receive_pattern(End* end, size_t length, unsigned seed) {
+    const Done done = await_receive(end);
+    check_message(end);
+    CHECK_EQ(done.length, length);
+    check_and_clear(inbox(done.context), length, seed);
+    post_inbox(end, done.context);
+}
 
 enum { WORD_BYTES = 4, WORD_SEED = 99 };
 void say_done(End* end) { send_pattern(end, WORD_BYTES, WORD_SEED); }
@@ -89,7 +198,8 @@ static void end_write(End* end) {
 
 static void begin_read(End* end) {
     hear_done(end);
-    read_from(end, SOURCE, TARGET + 77, 500000);
+    end_post_read(end, TARGET + 77, SOURCE, 500000, CONTEXT);
+    await_request(end, READ, 500000);
     check_and_clear(TARGET + 77, 500000, 30);
     say_done(end);
 }
@@ -127,24 +237,24 @@ static void run_client(End* end) {
     call(end);
     lead(end, basic);
     lead(end, operations);
-    hang_up(end);
+    hang_up(end, true);
     call(end);
     begin_send(end);
-    hang_up_after_the_other(end);
+    hang_up(end, false);
 }
 
 static void run_server(End* end) {
-    listen_at(end);
+    end_listen(end, address, port);
     puts("listening");
     fflush(stdout);
-    reject(end);
+    refuse(end);
     answer(end);
     follow(end, basic);
     follow(end, operations);
-    hang_up_after_the_other(end);
+    hang_up(end, false);
     answer(end);
     end_send(end);
-    hang_up(end);
+    hang_up(end, true);
 }
 
 /* Checks that the loaded library is in the directory. */
@@ -164,6 +274,7 @@ static void check_library(const char* directory) {
 }
 
 int main(int argc, char** argv) {
+    static End end;
     if (argc != 5) {
         fprintf(stderr, "usage: %s server|client ADDRESS PORT DIRECTORY\n", argv[0]);
         return 2;
@@ -173,11 +284,13 @@ int main(int argc, char** argv) {
     check_library(argv[4]);
     memory = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(memory != MAP_FAILED);
-    End* end = open_end(argv[2], argv[3]);
+    address = argv[2];
+    port = argv[3];
+    open_end(&end);
     if (strcmp(role, "server") == 0)
-        run_server(end);
+        run_server(&end);
     else
-        run_client(end);
-    close_end(end);
+        run_client(&end);
+    end_close(&end);
     return 0;
 }

@@ -8,9 +8,7 @@
 #ifndef INTEROP_H
 #define INTEROP_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "end.h"
 
 /* The parts of an end's memory: the source of own writes and of the peer's reads, outgoing and incoming messages,
  * and the target of the peer's writes and of own reads. */
@@ -27,9 +25,6 @@ extern const char* role; /* "server" or "client" */
 /* Terminates the program if the values differ. */
 void check_eq(int line, const char* what, long long actual, long long expected);
 
-/* Checks private data for the text, which connection managers pad with zeros. */
-void check_data(const void* data, size_t size, const char* text);
-
 static inline size_t inbox(size_t slot) { return INBOX + slot * MESSAGE_BYTES; }
 
 uint8_t pattern(size_t seed, size_t i);
@@ -38,29 +33,46 @@ void fill(size_t at, size_t length, unsigned seed);
 /* Checks that the place has the pattern and that the bytes around it are zero. Clears it. */
 void check_and_clear(size_t at, size_t length, unsigned seed);
 
-/* ---- Defined by the program of each API -------------------------------------------------------------------------- */
+/* ---- Work, each with its completion. Places are offsets in the memory of an end. --------------------------------- */
 
-typedef struct End End;
+enum { CONTEXT = 0x1234567 }; /* of all requests; receives have the numbers of their inboxes */
 
-/* The library of the API, which the program is linked with. */
-extern const char* const library;
+typedef enum { SEND, WRITE, READ } Kind;
 
-End* open_end(const char* address, const char* port);
-void listen_at(End* end);
-void close_end(End* end);
-
-void call_in_vain(End* end);
-void reject(End* end);
-void call(End* end);
-void answer(End* end);
-void hang_up(End* end);
-void hang_up_after_the_other(End* end);
-
-/* Each waits for completion. Offsets are relative to the memory of an end. */
+void await_request(End* end, Kind kind, size_t length);
 void send_pattern(End* end, size_t length, unsigned seed);
 void receive_pattern(End* end, size_t length, unsigned seed);
+
+/* Waits for a receive. When its message has been checked, post_inbox() posts it again. */
+Done await_receive(End* end);
+void post_inbox(End* end, uint64_t slot);
+
+/* Sends a message. When it arrives, all earlier operations are visible in the peer's memory. */
+void say_done(End* end);
+void hear_done(End* end);
+
+/* ---- Defined by the program of each API -------------------------------------------------------------------------- */
+
+/* The private data of requests and answers. Both processes run on the same kind of machine. */
+typedef struct {
+    Key key;
+    uint8_t abilities; /* of the end, if the API tells them */
+    char greeting[20];
+} Introduction;
+
+extern const char* const library; /* which the program is linked with */
+extern const int rights;          /* for memory, in addition to those of every end */
+extern const char* const refusal; /* the private data that a client gets with it */
+
+void prepare(End* end, Introduction* own); /* when it is open */
+void reject(End* end);
+void meet(End* end, const Introduction* other); /* when it is connected */
+void part(End* end);                            /* when it is disconnected */
+
+void check_request(const End* end, Kind kind, size_t length); /* which has completed */
+void check_message(const End* end);                           /* which has been received */
+
 void write_pattern(End* end, size_t to, size_t length, unsigned seed);
-void read_from(End* end, size_t from, size_t to, size_t length);
 
 /* An operation, as seen by the end that starts it and by the other one. */
 typedef struct {
@@ -71,9 +83,5 @@ typedef struct {
 
 extern const Operation operations[]; /* in addition to sends, writes and reads; terminated by an operation without a
                                         name */
-
-/* Sends a message. When it arrives, all earlier operations are visible in the peer's memory. */
-void say_done(End* end);
-void hear_done(End* end);
 
 #endif
