@@ -51,14 +51,10 @@ static Outcome outcome_of(DAT_RETURN rc, const char* call) {
     return complain("%s gives 0x%x", call, (unsigned)rc);
 }
 
-#define OUTCOME(call) outcome_of((call), #call)
-
 /* Objects can always be freed. */
 static Outcome ended(DAT_RETURN rc, const char* call) {
     return rc == DAT_SUCCESS ? DONE : complain("%s gives 0x%x", call, (unsigned)rc);
 }
-
-#define ENDED(call) ended((call), #call)
 
 /* Waits for an event. NOT_YET: there is none. */
 static Outcome next(DAT_EVD_HANDLE evd, unsigned timeout_ms, DAT_EVENT* event) {
@@ -451,59 +447,23 @@ static Outcome free_cno(void) { return ENDED(dat_cno_free(cno)); }
 static Outcome free_pz(void) { return ENDED(dat_pz_free(pz)); }
 static Outcome close_ia(void) { return ENDED(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG)); }
 
-#define BEGINNING                                                                                                 \
-    {"open the IA", open_ia, false}, {"create a CNO", create_cno, false}, {"create a PZ", create_pz, false},      \
-        {"register memory", register_heap, false}, {"register a file", register_file, false},                     \
-        {"create an EVD for requests", create_requests, false},                                                   \
-        {"create an EVD for receives", create_receives, false}, {"create an EVD for sends", create_sends, false}, \
-        {"resize an EVD", resize_sends, false}, {"create an EVD for connections", create_first_evd, false},       \
-        {"create another EVD for connections", create_second_evd, false}, {"create an RMR", create_rmr, false},   \
-        {"create an SRQ", create_srq, false}, {"create an EP", create_first, false}, {                            \
-        "create an EP with the SRQ", create_second, false                                                         \
-    }
+#define BEGINNING                                                                                                      \
+    STEP(open_ia), STEP(create_cno), STEP(create_pz), STEP(register_heap), STEP(register_file), STEP(create_requests), \
+        STEP(create_receives), STEP(create_sends), STEP(resize_sends), STEP(create_first_evd),                         \
+        STEP(create_second_evd), STEP(create_rmr), STEP(create_srq), STEP(create_first), STEP(create_second)
 
-#define END_OF_LIFE                                                                                                    \
-    {"free the second EP", free_second, false}, {"free the first EP", free_first, false},                              \
-        {"free the SRQ", free_srq, false}, {"free the RMR", free_rmr, false}, {"free an EVD", free_second_evd, false}, \
-        {"free an EVD", free_first_evd, false}, {"free an EVD", free_sends, false},                                    \
-        {"free an EVD", free_receives, false}, {"free an EVD", free_requests, false},                                  \
-        {"free the file's LMR", free_file, false}, {"free the LMR", free_heap, false},                                 \
-        {"free the CNO", free_cno, false}, {"free the PZ", free_pz, false}, {"close the IA", close_ia, false}, {       \
-        NULL, NULL, false                                                                                              \
-    }
+#define END_OF_LIFE                                                                                                   \
+    STEP(free_second), STEP(free_first), STEP(free_srq), STEP(free_rmr), STEP(free_second_evd), STEP(free_first_evd), \
+        STEP(free_sends), STEP(free_receives), STEP(free_requests), STEP(free_file), STEP(free_heap), STEP(free_cno), \
+        STEP(free_pz), STEP(close_ia)
 
-const Step client_steps[] = {BEGINNING,
-                             {"ask for a refusal", ask_refusal, false},
-                             {"post receives", post_receives, true},
-                             {"connect", connect_first, false},
-                             {"greet", greet, false},
-                             {"write to memory", write_heap, false},
-                             {"read memory", read_heap, false},
-                             {"write to a file", write_file, false},
-                             {"bind the RMR", bind_window, false},
-                             {"await the greeting", await_greeting, false},
-                             {"connect a duplicate", connect_second, false},
-                             {"disconnect", disconnect, false},
-                             {"await the end", await_end, false},
-                             END_OF_LIFE};
+const Step client_steps[] =
+    STEPS(BEGINNING, STEP(ask_refusal), ANCHOR(post_receives), STEP(connect_first), STEP(greet), STEP(write_heap),
+          STEP(read_heap), STEP(write_file), STEP(bind_window), STEP(await_greeting), STEP(connect_second),
+          STEP(disconnect), STEP(await_end), END_OF_LIFE);
 
-const Step server_steps[] = {BEGINNING,
-                             {"create a CSP", create_csp, false},
-                             {"create a PSP", create_psp, false},
-                             {"take a request to refuse", take_to_refuse, false},
-                             {"refuse", refuse, false},
-                             {"post receives", post_receives, true},
-                             {"take a request", take_request, false},
-                             {"accept", accept_first, false},
-                             {"await the greeting", await_greeting, false},
-                             {"write to memory", write_heap, false},
-                             {"read memory", read_heap, false},
-                             {"write to a file", write_file, false},
-                             {"bind the RMR", bind_window, false},
-                             {"greet", greet, false},
-                             {"accept a duplicate", accept_second, false},
-                             {"await the end", await_end, false},
-                             {"free the CSP", free_csp, false},
-                             {"free the PSP", free_psp, false},
-                             {"refuse latecomers", refuse_latecomers, false},
-                             END_OF_LIFE};
+const Step server_steps[] =
+    STEPS(BEGINNING, STEP(create_csp), STEP(create_psp), STEP(take_to_refuse), STEP(refuse), ANCHOR(post_receives),
+          STEP(take_request), STEP(accept_first), STEP(await_greeting), STEP(write_heap), STEP(read_heap),
+          STEP(write_file), STEP(bind_window), STEP(greet), STEP(accept_second), STEP(await_end), STEP(free_csp),
+          STEP(free_psp), STEP(refuse_latecomers), END_OF_LIFE);

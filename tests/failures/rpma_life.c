@@ -32,14 +32,10 @@ static Outcome outcome_of(int rc, const char* call) {
     return complain("%s gives %s", call, rpma_err_2str(rc));
 }
 
-#define OUTCOME(call) outcome_of((call), #call)
-
 /* Objects can always be deleted. */
 static Outcome ended(int rc, const char* call) {
     return rc == 0 ? DONE : complain("%s gives %s", call, rpma_err_2str(rc));
 }
-
-#define ENDED(call) ended((call), #call)
 
 static bool readable(int fd, int timeout_ms) { return poll(&(struct pollfd){fd, POLLIN, 0}, 1, timeout_ms) == 1; }
 
@@ -292,54 +288,20 @@ static Outcome deregister_file(void) { return ENDED(rpma_mr_dereg(&file)); }
 static Outcome deregister_heap(void) { return ENDED(rpma_mr_dereg(&heap)); }
 static Outcome delete_peer(void) { return ENDED(rpma_peer_delete(&peer)); }
 
-#define BEGINNING                                                                             \
-    {"find the device", find_device, false}, {"create a peer", create_peer, false},           \
-        {"register memory", register_heap, false}, {"register a file", register_file, false}, \
-        {"create a configuration", create_cfg, false}, {                                      \
-        "create an SRQ", create_srq, false                                                    \
-    }
+#define BEGINNING \
+    STEP(find_device), STEP(create_peer), STEP(register_heap), STEP(register_file), STEP(create_cfg), STEP(create_srq)
 
-#define END_OF_LIFE                                                                                         \
-    {"delete the connection", delete_connection, false}, {"forget the memory there", forget_memory, false}, \
-        {"delete the SRQ", delete_srq, false}, {"delete the configuration", delete_cfg, false},             \
-        {"deregister the file", deregister_file, false}, {"deregister the memory", deregister_heap, false}, \
-        {"delete the peer", delete_peer, false}, {                                                          \
-        NULL, NULL, false                                                                                   \
-    }
+#define END_OF_LIFE                                                                                          \
+    STEP(delete_connection), STEP(forget_memory), STEP(delete_srq), STEP(delete_cfg), STEP(deregister_file), \
+        STEP(deregister_heap), STEP(delete_peer)
 
-const Step client_steps[] = {BEGINNING,
-                             {"ask for a refusal", ask_refusal, false},
-                             {"make a request", make_request, true},
-                             {"post a receive", post_receive, false},
-                             {"connect", connect_request, false},
-                             {"learn of the memory there", learn_memory, false},
-                             {"greet", greet, false},
-                             {"write to memory", write_heap, false},
-                             {"read memory", read_heap, false},
-                             {"flush", flush_heap, false},
-                             {"write to a file", write_file, false},
-                             {"await the greeting", await_greeting, false},
-                             {"disconnect", disconnect, false},
-                             {"await the end", await_end, false},
-                             END_OF_LIFE};
+const Step client_steps[] =
+    STEPS(BEGINNING, STEP(ask_refusal), ANCHOR(make_request), STEP(post_receive), STEP(connect_request),
+          STEP(learn_memory), STEP(greet), STEP(write_heap), STEP(read_heap), STEP(flush_heap), STEP(write_file),
+          STEP(await_greeting), STEP(disconnect), STEP(await_end), END_OF_LIFE);
 
-const Step server_steps[] = {BEGINNING,
-                             {"listen to refuse", listen_to_refuse, false},
-                             {"listen to accept", listen_to_accept, false},
-                             {"take a request to refuse", take_to_refuse, false},
-                             {"refuse", refuse, false},
-                             {"take a request", take_request, true},
-                             {"post a receive", post_receive, false},
-                             {"accept", accept_request, false},
-                             {"await the greeting", await_greeting, false},
-                             {"learn of the memory there", learn_memory, false},
-                             {"write to memory", write_heap, false},
-                             {"read memory", read_heap, false},
-                             {"flush", flush_heap, false},
-                             {"write to a file", write_file, false},
-                             {"greet", greet, false},
-                             {"await the end", await_end, false},
-                             {"disconnect", disconnect_too, false},
-                             {"stop accepting", stop_accepting, false},
-                             {"stop refusing", stop_refusing, false},
-                             END_OF_LIFE};
+const Step server_steps[] =
+    STEPS(BEGINNING, STEP(listen_to_refuse), STEP(listen_to_accept), STEP(take_to_refuse), STEP(refuse),
+          ANCHOR(take_request), STEP(post_receive), STEP(accept_request), STEP(await_greeting), STEP(learn_memory),
+          STEP(write_heap), STEP(read_heap), STEP(flush_heap), STEP(write_file), STEP(greet), STEP(await_end),
+          STEP(disconnect_too), STEP(stop_accepting), STEP(stop_refusing), END_OF_LIFE);

@@ -38,6 +38,20 @@ typedef struct {
     bool anchor; /* where a life continues after its connection has broken; exactly one step */
 } Step;
 
+/* What calls come to: the programs define outcome_of() and, for calls that cannot lack resources, ended(). */
+#define OUTCOME(call) outcome_of((call), #call)
+#define ENDED(call) ended((call), #call)
+
+/* A life; steps have the names of their functions. */
+#define STEP(function) \
+    { #function, function, false }
+#define ANCHOR(function) \
+    { #function, function, true }
+#define STEPS(...)                         \
+    {                                      \
+        __VA_ARGS__, { NULL, NULL, false } \
+    }
+
 /* ---- Defined by the program of each API -------------------------------------------------------------------------- */
 
 extern const Step client_steps[], server_steps[]; /* terminated by a step without a name */

@@ -39,14 +39,10 @@ static Outcome outcome_of(VIP_RETURN rc, const char* call) {
     return complain("%s gives %d", call, (int)rc);
 }
 
-#define OUTCOME(call) outcome_of((call), #call)
-
 /* Objects can always be destroyed. */
 static Outcome ended(VIP_RETURN rc, const char* call) {
     return rc == VIP_SUCCESS ? DONE : complain("%s gives %d", call, (int)rc);
 }
-
-#define ENDED(call) ended((call), #call)
 
 /* ---- Objects ----------------------------------------------------------------------------------------------------- */
 
@@ -269,43 +265,18 @@ static Outcome deregister_heap(void) { return ENDED(VipDeregisterMem(nic, heap_m
 static Outcome destroy_tag(void) { return ENDED(VipDestroyPtag(nic, tag)); }
 static Outcome close_nic(void) { return ENDED(VipCloseNic(nic)); }
 
-#define BEGINNING                                                                           \
-    {"open the NIC", open_nic, false}, {"set the error callback", set_callback, false},     \
-        {"create a tag", create_tag, false}, {"register memory", register_heap, false},     \
-        {"register a file", register_file, false}, {"create a queue", create_queue, false}, \
-        {"resize the queue", resize_queue, false}, {                                        \
-        "create a VI", create_vi, false                                                     \
-    }
+#define BEGINNING                                                                                   \
+    STEP(open_nic), STEP(set_callback), STEP(create_tag), STEP(register_heap), STEP(register_file), \
+        STEP(create_queue), STEP(resize_queue), STEP(create_vi)
 
 #define ENDING_STEPS                                                                                        \
-    {"destroy the VI", destroy_vi, false}, {"destroy the queue", destroy_queue, false},                     \
-        {"deregister the file", deregister_file, false}, {"deregister the memory", deregister_heap, false}, \
-        {"destroy the tag", destroy_tag, false}, {"close the NIC", close_nic, false}, {                     \
-        NULL, NULL, false                                                                                   \
-    }
+    STEP(destroy_vi), STEP(destroy_queue), STEP(deregister_file), STEP(deregister_heap), STEP(destroy_tag), \
+        STEP(close_nic)
 
-const Step client_steps[] = {BEGINNING,
-                             {"ask for a refusal", ask_refusal, false},
-                             {"post receives", post_receives, true},
-                             {"connect", connect_vi, false},
-                             {"greet", greet, false},
-                             {"write to memory", write_heap, false},
-                             {"read memory", read_heap, false},
-                             {"write to a file", write_file, false},
-                             {"await the greeting", await_greeting, false},
-                             {"disconnect", disconnect, false},
-                             ENDING_STEPS};
+const Step client_steps[] =
+    STEPS(BEGINNING, STEP(ask_refusal), ANCHOR(post_receives), STEP(connect_vi), STEP(greet), STEP(write_heap),
+          STEP(read_heap), STEP(write_file), STEP(await_greeting), STEP(disconnect), ENDING_STEPS);
 
-const Step server_steps[] = {BEGINNING,
-                             {"take a request to refuse", take_to_refuse, false},
-                             {"refuse", refuse, false},
-                             {"post receives", post_receives, true},
-                             {"take a request", take_request, false},
-                             {"accept", accept_request, false},
-                             {"await the greeting", await_greeting, false},
-                             {"write to memory", write_heap, false},
-                             {"read memory", read_heap, false},
-                             {"write to a file", write_file, false},
-                             {"greet", greet, false},
-                             {"await the end", await_end, false},
-                             ENDING_STEPS};
+const Step server_steps[] = STEPS(BEGINNING, STEP(take_to_refuse), STEP(refuse), ANCHOR(post_receives),
+                                  STEP(take_request), STEP(accept_request), STEP(await_greeting), STEP(write_heap),
+                                  STEP(read_heap), STEP(write_file), STEP(greet), STEP(await_end), ENDING_STEPS);
