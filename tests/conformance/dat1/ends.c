@@ -25,20 +25,7 @@ DAT_EVD_HANDLE new_evd(DAT_IA_HANDLE ia, DAT_EVD_FLAGS flags) {
     return evd;
 }
 
-DAT_EP_ATTR ep_attributes(void) {
-    return (DAT_EP_ATTR){.service_type = DAT_SERVICE_TYPE_RC,
-                         .max_message_size = AREA,
-                         .max_rdma_size = AREA,
-                         .max_recv_dtos = DTOS,
-                         .max_request_dtos = DTOS,
-                         .max_recv_iov = 2,
-                         .max_request_iov = 2,
-                         .max_rdma_read_in = 2,
-                         .max_rdma_read_out = 2,
-                         .srq_soft_hw = DAT_HW_DEFAULT,
-                         .max_rdma_read_iov = 1,
-                         .max_rdma_write_iov = 2};
-}
+DAT_EP_ATTR ep_attributes(void) { return attributes_for(AREA, DTOS, 2, 2); }
 
 static void open_end(const Ends *ends, End *end) {
     const DAT_EP_ATTR attributes = ep_attributes();
@@ -58,14 +45,8 @@ Ends *open_ends(void) {
     CHECK_OK(dat_pz_create(ends->ia, &ends->pz));
     open_end(ends, &ends->client);
     open_end(ends, &ends->server);
-
-    const DAT_REGION_DESCRIPTION region = {.for_va = ends->memory};
-    DAT_VLEN length;
-    DAT_VADDR address;
-    CHECK_OK(dat_lmr_create(ends->ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof ends->memory, ends->pz,
-                            DAT_MEM_PRIV_ALL_FLAG, &ends->lmr, &ends->lmr_context, &ends->rmr_context, &length,
-                            &address));
-
+    CHECK_OK(register_virtual(ends->ia, ends->pz, ends->memory, sizeof ends->memory, DAT_MEM_PRIV_ALL_FLAG, &ends->lmr,
+                              &ends->lmr_context, &ends->rmr_context));
     ends->cr_evd = new_evd(ends->ia, DAT_EVD_CR_FLAG);
     ends->qual = FIRST_QUAL + (DAT_CONN_QUAL)(getpid() % QUALS);
     CHECK_OK(dat_psp_create(ends->ia, ends->qual, ends->cr_evd, DAT_PSP_CONSUMER_FLAG, &ends->psp));
@@ -93,8 +74,7 @@ void connect_ends(Ends *ends) {
 
 DAT_EVENT expect(const char *file, int line, DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number) {
     DAT_EVENT event;
-    DAT_COUNT more;
-    const DAT_RETURN result = dat_evd_wait(evd, LONG_US, 1, &event, &more);
+    const DAT_RETURN result = await_event(evd, LONG_US, &event);
     if (result != DAT_SUCCESS) fail(file, line, "0x%x comes instead of event 0x%x", result, number);
     if (event.event_number != number) fail(file, line, "event 0x%x comes, not 0x%x", event.event_number, number);
     if (event.evd_handle != evd) fail(file, line, "the event has another handle than its EVD");

@@ -7,6 +7,10 @@
 
 #include "conformance.h"
 
+/* after the header of DAT 1.2 */
+#define DAT_END_DAT1
+#include "../../support/ends/dat_calls.h"
+
 enum { EVD_QLEN = 32, AREA = 4096, DTOS = 8 };
 
 #define LONG_US ((DAT_TIMEOUT)(LONG_MS * 1000))
