@@ -51,11 +51,6 @@ static Outcome outcome_of(DAT_RETURN rc, const char* call) {
     return complain("%s gives 0x%x", call, (unsigned)rc);
 }
 
-/* Objects can always be freed. */
-static Outcome ended(DAT_RETURN rc, const char* call) {
-    return rc == DAT_SUCCESS ? DONE : complain("%s gives 0x%x", call, (unsigned)rc);
-}
-
 /* Waits for an event. NOT_YET: there is none. */
 static Outcome next(DAT_EVD_HANDLE evd, unsigned timeout_ms, DAT_EVENT* event) {
     DAT_RETURN rc = await_event(evd, timeout_ms * 1000, event);
@@ -83,26 +78,21 @@ static Outcome create_pz(void) { return OUTCOME(dat_pz_create(ia, &pz)); }
 static Outcome create_cno(void) { return OUTCOME(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno)); }
 
 static Outcome register_memory(void* memory, DAT_VLEN size, DAT_LMR_HANDLE* lmr, DAT_LMR_CONTEXT* context,
-                               DAT_RMR_CONTEXT* remote) {
-    return outcome_of(register_virtual(ia, pz, memory, size, DAT_MEM_PRIV_ALL_FLAG, lmr, context, remote),
-                      "dat_lmr_create");
+                               Region* region) {
+    DAT_RMR_CONTEXT remote = 0;
+    DAT_RETURN rc = register_virtual(ia, pz, memory, size, DAT_MEM_PRIV_ALL_FLAG, lmr, context, &remote);
+    region->address = (uintptr_t)memory;
+    region->key = remote;
+    return outcome_of(rc, "dat_lmr_create");
 }
 
 static Outcome register_heap(void) {
-    DAT_RMR_CONTEXT remote = 0;
-    Outcome outcome = register_memory(heap_memory, HEAP_BYTES, &heap, &heap_context, &remote);
-    shared->heap[role].address = (uintptr_t)heap_memory;
-    shared->heap[role].key = remote;
-    return outcome;
+    return register_memory(heap_memory, HEAP_BYTES, &heap, &heap_context, &shared->heap[role]);
 }
 
 static Outcome register_file(void) {
-    DAT_LMR_CONTEXT context;
-    DAT_RMR_CONTEXT remote = 0;
-    Outcome outcome = register_memory(file_memory, FILE_BYTES, &file, &context, &remote);
-    shared->file[role].address = (uintptr_t)file_memory;
-    shared->file[role].key = remote;
-    return outcome;
+    DAT_LMR_CONTEXT unused;
+    return register_memory(file_memory, FILE_BYTES, &file, &unused, &shared->file[role]);
 }
 
 static Outcome create_evd(DAT_CNO_HANDLE notifier, DAT_EVD_FLAGS flags, DAT_EVD_HANDLE* evd) {

@@ -32,11 +32,6 @@ static Outcome outcome_of(int rc, const char* call) {
     return complain("%s gives %s", call, rpma_err_2str(rc));
 }
 
-/* Objects can always be deleted. */
-static Outcome ended(int rc, const char* call) {
-    return rc == 0 ? DONE : complain("%s gives %s", call, rpma_err_2str(rc));
-}
-
 static bool readable(int fd, int timeout_ms) { return poll(&(struct pollfd){fd, POLLIN, 0}, 1, timeout_ms) == 1; }
 
 /* ---- Objects ----------------------------------------------------------------------------------------------------- */
@@ -50,15 +45,13 @@ static const int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | RPMA_
                          RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV |
                          RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
 
-static Outcome register_heap(void) {
-    Outcome outcome = OUTCOME(rpma_mr_reg(peer, heap_memory, HEAP_BYTES, usage, &heap));
-    return outcome == DONE ? ENDED(rpma_mr_get_descriptor(heap, shared->heap[role].descriptor)) : outcome;
+static Outcome register_memory(void* memory, size_t size, struct rpma_mr_local** mr, Region* region) {
+    Outcome outcome = OUTCOME(rpma_mr_reg(peer, memory, size, usage, mr));
+    return outcome == DONE ? ENDED(rpma_mr_get_descriptor(*mr, region->descriptor)) : outcome;
 }
 
-static Outcome register_file(void) {
-    Outcome outcome = OUTCOME(rpma_mr_reg(peer, file_memory, FILE_BYTES, usage, &file));
-    return outcome == DONE ? ENDED(rpma_mr_get_descriptor(file, shared->file[role].descriptor)) : outcome;
-}
+static Outcome register_heap(void) { return register_memory(heap_memory, HEAP_BYTES, &heap, &shared->heap[role]); }
+static Outcome register_file(void) { return register_memory(file_memory, FILE_BYTES, &file, &shared->file[role]); }
 
 static Outcome create_cfg(void) {
     Outcome outcome = OUTCOME(rpma_conn_cfg_new(&cfg));
@@ -130,20 +123,16 @@ static Outcome greet(void) { return FINISH(rpma_send(conn, heap, 0, LARGE, RPMA_
 
 static Outcome await_greeting(void) { return completed(false); }
 
-static Outcome learn_memory(void) {
-    Outcome outcome = DONE;
+static Outcome learn(const struct rpma_mr_local* own, const Region* region, struct rpma_mr_remote** there) {
     size_t size = 0;
-    if (heap_there == NULL) {
-        outcome = ENDED(rpma_mr_get_descriptor_size(heap, &size));
-        if (outcome == DONE)
-            outcome = OUTCOME(rpma_mr_remote_from_descriptor(shared->heap[!role].descriptor, size, &heap_there));
-    }
-    if (outcome == DONE && file_there == NULL) {
-        outcome = ENDED(rpma_mr_get_descriptor_size(file, &size));
-        if (outcome == DONE)
-            outcome = OUTCOME(rpma_mr_remote_from_descriptor(shared->file[!role].descriptor, size, &file_there));
-    }
-    return outcome;
+    if (*there != NULL) return DONE;
+    Outcome outcome = ENDED(rpma_mr_get_descriptor_size(own, &size));
+    return outcome == DONE ? OUTCOME(rpma_mr_remote_from_descriptor(region->descriptor, size, there)) : outcome;
+}
+
+static Outcome learn_memory(void) {
+    Outcome outcome = learn(heap, &shared->heap[!role], &heap_there);
+    return outcome == DONE ? learn(file, &shared->file[!role], &file_there) : outcome;
 }
 
 static Outcome write_heap(void) {

@@ -38,9 +38,9 @@ typedef struct {
     bool anchor; /* where a life continues after its connection has broken; exactly one step */
 } Step;
 
-/* What calls come to: the programs define outcome_of() and, for calls that cannot lack resources, ended(). */
+/* What a call comes to, by outcome_of() of the program. Objects can always be destroyed, and asked. */
 #define OUTCOME(call) outcome_of((call), #call)
-#define ENDED(call) ended((call), #call)
+#define ENDED(call) ended(OUTCOME(call), #call)
 
 /* A life; steps have the names of their functions. */
 #define STEP(function) \
@@ -61,17 +61,20 @@ void prepare(void);
 
 /* ---- Functions and data for the programs ------------------------------------------------------------------------- */
 
+/* Memory that the other process may read and write. */
+typedef struct {
+    atomic_uintptr_t address;
+    atomic_uint_least64_t key;
+    uint8_t descriptor[64];
+} Region;
+
 /* Shared by both processes; zeroed at the beginning of a life. */
 typedef struct {
-    struct {
-        atomic_uintptr_t address;
-        atomic_uint_least64_t key;
-        uint8_t descriptor[64];
-    } heap[2], file[2];    /* the memory of each role */
-    atomic_bool listening; /* the server listens */
-    atomic_bool refused;   /* the client has received the rejection that it requested */
-    atomic_bool second;    /* the client's second connection is established */
-    atomic_int connection; /* of a ConnectionState; begin_connection() and leave() change it */
+    Region heap[2], file[2]; /* the memory of each role */
+    atomic_bool listening;   /* the server listens */
+    atomic_bool refused;     /* the client has received the rejection that it requested */
+    atomic_bool second;      /* the client's second connection is established */
+    atomic_int connection;   /* of a ConnectionState; begin_connection() and leave() change it */
 } Shared;
 
 extern Shared* shared;
@@ -96,5 +99,9 @@ bool is_set(atomic_bool* flag);
 
 /* Reports an error. The case continues but will fail. Returns WRONG. */
 Outcome complain(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+static inline Outcome ended(Outcome outcome, const char* call) {
+    return outcome == REFUSED ? complain("%s is refused", call) : outcome;
+}
 
 #endif

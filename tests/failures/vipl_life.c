@@ -39,11 +39,6 @@ static Outcome outcome_of(VIP_RETURN rc, const char* call) {
     return complain("%s gives %d", call, (int)rc);
 }
 
-/* Objects can always be destroyed. */
-static Outcome ended(VIP_RETURN rc, const char* call) {
-    return rc == VIP_SUCCESS ? DONE : complain("%s gives %d", call, (int)rc);
-}
-
 /* ---- Objects ----------------------------------------------------------------------------------------------------- */
 
 static void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) { (void)context, (void)error; }
@@ -52,24 +47,16 @@ static Outcome open_nic(void) { return OUTCOME(VipOpenNic("VINIC", &nic)); }
 static Outcome set_callback(void) { return OUTCOME(VipErrorCallback(nic, NULL, on_error)); }
 static Outcome create_tag(void) { return OUTCOME(VipCreatePtag(nic, &tag)); }
 
-static Outcome register_memory(void* memory, VIP_ULONG size, VIP_MEM_HANDLE* handle) {
+static Outcome register_memory(void* memory, VIP_ULONG size, VIP_MEM_HANDLE* handle, Region* region) {
     VIP_MEM_ATTRIBUTES access = {tag, VIP_TRUE, VIP_TRUE};
-    return OUTCOME(VipRegisterMem(nic, memory, size, &access, handle));
-}
-
-static Outcome register_heap(void) {
-    Outcome outcome = register_memory(heap_memory, HEAP_BYTES, &heap);
-    shared->heap[role].address = (uintptr_t)heap_memory;
-    shared->heap[role].key = heap;
+    Outcome outcome = OUTCOME(VipRegisterMem(nic, memory, size, &access, handle));
+    region->address = (uintptr_t)memory;
+    region->key = *handle;
     return outcome;
 }
 
-static Outcome register_file(void) {
-    Outcome outcome = register_memory(file_memory, FILE_BYTES, &file);
-    shared->file[role].address = (uintptr_t)file_memory;
-    shared->file[role].key = file;
-    return outcome;
-}
+static Outcome register_heap(void) { return register_memory(heap_memory, HEAP_BYTES, &heap, &shared->heap[role]); }
+static Outcome register_file(void) { return register_memory(file_memory, FILE_BYTES, &file, &shared->file[role]); }
 
 static Outcome create_queue(void) { return OUTCOME(VipCreateCQ(nic, CQ_ENTRIES, &queue)); }
 static Outcome resize_queue(void) { return OUTCOME(VipResizeCQ(queue, 2 * CQ_ENTRIES)); }
