@@ -12,10 +12,6 @@ static const size_t outgoing = offsetof(struct Memory, outgoing), incoming = off
 
 static End ends[end_count];
 
-static void expect(const char* event, const char* expected) {
-    if (strcmp(event, expected) != 0) fail("connecting", event);
-}
-
 static void receive_ahead(int end) {
     for (int i = 0; i < receives_ahead; ++i) end_early_receive(&ends[end], incoming, max_size, 0);
 }
@@ -57,14 +53,15 @@ void open_ends(char* const names[end_count]) {
     snprintf(port, sizeof port, "%d", first_port + (int)(getpid() % ports));
     connect_ends(port);
     for (int end = 0; end < end_count; ++end) {
-        expect(end_event(&ends[end]), "established");
+        end_expect(end_event(&ends[end]), "established");
         end_describe(&ends[1 - end], &key);
         end_learn(&ends[end], &key);
     }
 }
 
 void close_ends(void) {
-    for (int end = 0; end < end_count; ++end) end_hang_up(&ends[end], end == 0);
+    end_expect(end_hang_up(&ends[0], true), "closed");
+    end_hang_up(&ends[1], false);
     for (int end = 0; end < end_count; ++end) end_close(&ends[end]);
 }
 

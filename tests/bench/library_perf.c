@@ -26,7 +26,7 @@ enum { is_receive = 1 };     /* the context of receives; other requests have 0 *
 enum { outgoing, incoming }; /* the halves of the memory */
 
 End self;
-static unsigned char memory[2][max_size];
+static _Alignas(4096) unsigned char memory[2][max_size];
 static bool leads;              /* whether this is the client */
 static uint64_t sent, received; /* completions that have not been waited for yet */
 
@@ -53,10 +53,6 @@ static void await(uint64_t* completions, uint64_t count) {
 
 /* ---- Connecting ------------------------------------------------------------------------------------------------- */
 
-static void expect(const char* event, const char* expected) {
-    if (strcmp(event, expected) != 0) fail("connecting", event);
-}
-
 /* Posts a window of receives, each of the whole incoming memory. The private data describe it for the peer's writes. */
 static void open_connection(const char* port, const char* local, const char* server) {
     const Setup setup = {.at = local,
@@ -78,17 +74,16 @@ static void open_connection(const char* port, const char* local, const char* ser
     }
     for (int i = 0; i < window; ++i) end_early_receive(&self, max_size, max_size, is_receive);
     end_connect(&self, &key, sizeof key);
-    expect(end_event(&self), "established");
+    end_expect(end_event(&self), "established");
     end_learn(&self, memcpy(&key, self.peers.bytes, sizeof key));
 }
 
 static void close_connection(void) {
-    expect(end_hang_up(&self, leads), "closed");
+    end_expect(end_hang_up(&self, leads), "closed");
     end_close(&self);
 }
 
-/* ---- Work ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Work ------------------------------------------------------------------------------------------------------- */
 
 /* Messages are at the end of the memory, so that the position of their last byte is fixed. */
 static size_t offset(size_t size) { return max_size - size; }

@@ -72,16 +72,12 @@ static void open_end(End* end) {
     prepare(end, &own);
 }
 
-static void expect(const char* event, const char* expected) {
-    if (strcmp(event, expected) != 0) fail(event, expected);
-}
-
 static void call_in_vain(End* end) {
     const char plea[] = "reject me";
     end_prepare(end);
     end_call(end, address, port);
     end_connect(end, plea, strlen(plea));
-    expect(end_event(end), "rejected");
+    end_expect(end_event(end), "rejected");
     check_data(end->peers.bytes, end->peers.size, refusal);
     end_part(end);
 }
@@ -97,7 +93,7 @@ static void start(End* end, const char* greeting) {
     end_prepare(end);
     for (uint64_t slot = 0; slot < RECEIVES; ++slot) end_early_receive(end, inbox(slot), MESSAGE_BYTES, slot);
     end_connect(end, &own, sizeof own);
-    expect(end_event(end), "established");
+    end_expect(end_event(end), "established");
     CHECK(end->peers.size >= sizeof other);
     memcpy(&other, end->peers.bytes, sizeof other);
     CHECK_EQ(strcmp(other.greeting, greeting), 0);
@@ -116,7 +112,7 @@ static void answer(End* end) {
 }
 
 static void hang_up(End* end, bool first) {
-    expect(end_hang_up(end, first), "closed");
+    end_expect(end_hang_up(end, first), "closed");
     part(end);
     end_part(end);
     memset(memory, 0, MEMORY_BYTES);

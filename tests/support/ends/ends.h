@@ -67,6 +67,10 @@ static inline void keep_greeting(Greeting* greeting, const void* bytes, size_t s
 /* Defined by the program: ends it, or takes note of the failed call. */
 void fail(const char* call, const char* why);
 
+static inline void end_expect(const char* event, const char* expected) {
+    if (event == NULL || strcmp(event, expected) != 0) fail(expected, event != NULL ? event : "no event");
+}
+
 /* Each API/end.h defines END_OPENS_ADDRESSES, whether Setup.at is an address rather than a name, and
  * END_CONFIRMS_SENDS, whether a completed send has arrived. */
 
