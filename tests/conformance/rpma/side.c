@@ -152,17 +152,6 @@ void side_close(Side *side) { at(side, do_close, NULL, 0); }
 
 /* ---- Pairs ------------------------------------------------------------------------------------------------------- */
 
-Pair open_pair_of(Options client, Options server) {
-    Peer *process = peer_start();
-    Pair pair = {new_side(NULL), new_side(process)};
-    side_open(pair.client, client);
-    side_open(pair.server, server);
-    listen_at(pair.server);
-    return pair;
-}
-
-Pair open_pair(Options options) { return open_pair_of(options, options); }
-
 void begin_connecting(const Pair *pair) {
     request_to(pair->client, pair->server);
     connect_request(pair->client);
@@ -176,14 +165,6 @@ void pair_connect(const Pair *pair) {
     EXPECT_EVENT(pair->server, RPMA_CONN_ESTABLISHED);
     exchange_targets(pair);
 }
-
-Pair connected_pair_of(Options client, Options server) {
-    Pair pair = open_pair_of(client, server);
-    pair_connect(&pair);
-    return pair;
-}
-
-Pair connected_pair(Options options) { return connected_pair_of(options, options); }
 
 void pair_hang_up(const Pair *pair) {
     disconnect(pair->client);

@@ -8,7 +8,6 @@
 #define SIDE_H
 
 #include "../support/message_sizes.h"
-#include "../support/sides.h"
 #include "conformance.h"
 
 #include <time.h>
@@ -51,9 +50,7 @@ struct Side {
     struct rpma_mr_remote *target;           /* the memory of the other side */
 };
 
-typedef struct {
-    Side *client, *server;
-} Pair;
+#include "../support/pairs.h"
 
 /* The address that both sides use: CONFORMANCE_ADDRESS, or else that of this host. */
 const char *test_address(void);
@@ -73,42 +70,15 @@ bool readable(int fd, int timeout_ms);
 timer_t start_signals(void);
 void stop_signals(timer_t timer);
 
-/* ---- Making sides ------------------------------------------------------------------------------------------------ */
-
-/* A side that is not open yet, with a port that no other case uses. */
-Side *new_side(Peer *process);
-
-void side_open(Side *side, Options options);
-
-/* Opens a side with the peer, the memory and the shared receive queue of another one in the same process. */
-void side_open_beside(Side *side, Side *other, Options options);
-
-/* Deletes everything in order, expecting success of each call. */
-void side_close(Side *side);
-
-/* Two open sides: the client here, the server in a helper process and listening. */
-Pair open_pair(Options options);
-Pair open_pair_of(Options client, Options server);
-
-/* Connects them; each has the memory of the other as its target. */
-void pair_connect(const Pair *pair);
-Pair connected_pair(Options options);
-Pair connected_pair_of(Options client, Options server);
-
 /* The client hangs up, the server follows, and both know. */
 void pair_hang_up(const Pair *pair);
 
-void pair_close(const Pair *pair);
-
 /* ---- Connecting, step by step ------------------------------------------------------------------------------------ */
 
-void listen_at(Side *server);
 void request_to(Side *client, const Side *server);        /* rpma_conn_req_new */
 void next_request(Side *server);                          /* rpma_ep_next_conn_req */
 void connect_request(Side *side);                         /* rpma_conn_req_connect without private data */
 void connect_with(Side *side, const void *data, int len); /* and with */
-void begin_connecting(const Pair *pair);                  /* all of this; both events are still to come */
-void exchange_targets(const Pair *pair);
 void disconnect(Side *side);
 void delete_conn(Side *side);
 
@@ -179,9 +149,6 @@ uint32_t qp_num_of(Side *side);
 
 /* Nothing is left on either queue. */
 void expect_no_wc(Side *side);
-
-/* A message of no bytes: what `from` wrote before is in the memory of `to` afterwards. */
-void tell(Side *from, Side *to);
 
 /* The send queue of the client is full of messages that nobody receives. */
 Pair pair_with_full_queue(void);

@@ -215,17 +215,6 @@ void side_close(Side *side) { at(side, do_close, NULL, 0); }
 
 /* ---- Pairs ------------------------------------------------------------------------------------------------------- */
 
-Pair open_pair_of(Options client, Options server) {
-    Peer *process = peer_start();
-    Pair pair = {new_side(NULL), new_side(process)};
-    side_open(pair.client, client);
-    side_open(pair.server, server);
-    listen_at(pair.server);
-    return pair;
-}
-
-Pair open_pair(Options options) { return open_pair_of(options, options); }
-
 Pair open_pair_here(Options options) {
     Pair pair = {new_side(NULL), new_side(NULL)};
     side_open(pair.client, options);
@@ -247,14 +236,11 @@ void pair_connect(const Pair *pair) {
     exchange_targets(pair);
 }
 
-static Pair connected(Pair pair) {
+Pair connected_pair_here(Options options) {
+    Pair pair = open_pair_here(options);
     pair_connect(&pair);
     return pair;
 }
-
-Pair connected_pair_of(Options client, Options server) { return connected(open_pair_of(client, server)); }
-Pair connected_pair(Options options) { return connected(open_pair(options)); }
-Pair connected_pair_here(Options options) { return connected(open_pair_here(options)); }
 
 void pair_hang_up(const Pair *pair, DAT_CLOSE_FLAGS flags) {
     CHECK_OK(disconnect(pair->client, flags));

@@ -8,7 +8,6 @@
 #define SIDE_H
 
 #include "../support/message_sizes.h"
-#include "../support/sides.h"
 #include "conformance.h"
 
 /* after the harness, which says what of the system's headers is wanted */
@@ -69,9 +68,7 @@ struct Side {
     uint8_t private_data[MAX_PDATA];
 };
 
-typedef struct {
-    Side *client, *server;
-} Pair;
+#include "../support/pairs.h"
 
 /* ---- The environment --------------------------------------------------------------------------------------------- */
 
@@ -106,45 +103,19 @@ DAT_EP_STATE state_of(DAT_EP_HANDLE ep);
 
 /* ---- Making sides ------------------------------------------------------------------------------------------------ */
 
-/* A side that is not open yet, with a connection qualifier that no other case uses. */
-Side *new_side(Peer *process);
-
-void side_open(Side *side, Options options);
-
-/* Opens a side with the IA, zone, memory and shared receive queue of another one in the same process. */
-void side_open_beside(Side *side, Side *other, Options options);
-
-/* Frees everything in order, expecting success of each call. */
-void side_close(Side *side);
-
-/* Two open sides: the client here, the server in a helper process and listening. */
-Pair open_pair(Options options);
-Pair open_pair_of(Options client, Options server);
-
-/* The same, both here: the server has the client's IA. side_close the server first, as pair_close does. */
+/* An open pair, both here: the server has the client's IA. side_close the server first, as pair_close does. */
 Pair open_pair_here(Options options);
-
-/* Connects them; each has the memory of the other as its target. */
-void pair_connect(const Pair *pair);
-Pair connected_pair(Options options);
-Pair connected_pair_of(Options client, Options server);
 Pair connected_pair_here(Options options);
 
 /* The client disconnects, and both sides know. */
 void pair_hang_up(const Pair *pair, DAT_CLOSE_FLAGS flags);
 
-/* Hangs up, throws away what is left on the EVDs, and closes both. */
-void pair_close(const Pair *pair);
-
 /* ---- Connecting, step by step ------------------------------------------------------------------------------------ */
 
-void listen_at(Side *server); /* dat_psp_create, consumer's endpoints */
 DAT_RETURN connect_to(Side *client, const Side *server, const void *data, DAT_COUNT size); /* dat_ep_connect */
 void take_request(Side *server);                                           /* waits for it and sets cr */
 DAT_RETURN accept_request(Side *server, const void *data, DAT_COUNT size); /* dat_cr_accept */
 DAT_RETURN reject_request(Side *server);
-void begin_connecting(const Pair *pair); /* all of this, accepted; both events are still to come */
-void exchange_targets(const Pair *pair);
 DAT_RETURN disconnect(Side *side, DAT_CLOSE_FLAGS flags);
 DAT_EP_STATE ep_state(Side *side);
 
@@ -193,8 +164,5 @@ DAT_RETURN post(Side *side, Work work);
 /* A piece of the side's memory. */
 DAT_LMR_TRIPLET piece(const Side *side, size_t offset, DAT_SEG_LENGTH length);
 DAT_RMR_TRIPLET target_piece(const Side *side, size_t offset, DAT_SEG_LENGTH length);
-
-/* A message of no bytes: what `from` wrote before is in the memory of `to` afterwards. */
-void tell(Side *from, Side *to);
 
 #endif
