@@ -7,7 +7,7 @@
  *   end_listen(end, host, port)  makes it a server; `host` is its own address
  *   end_take(end)                waits for a client
  *   end_call(end, host, port)    makes it a client of a server
- *   end_early_receive(...)       is end_post_receive() after end_take() or end_call()
+ *   end_early_receive(...)       is end_post_receive() between these and end_connect()
  *   end_connect(end, data, size) connects to the server, or accepts the client that was taken, with private data
  *   end_event(end)               waits for the next event of the connection: "established", "closed", "lost", ..., or
  *                                NULL for a failure
@@ -17,6 +17,7 @@
  *   end_await_receive(end, done) waits for that of the next receive
  *   end_poll_send(end)           returns whether a request has completed: one call of the API
  *   end_poll_receive(end)        the same for receives
+ *   end_host(end)                returns its own address
  *   end_describe(end, key)       tells how a peer finds the memory
  *   end_learn(end, key)          takes note of where the peer's memory is
  *   end_hang_up(end, first)      disconnects, before or after the peer
@@ -41,7 +42,7 @@ typedef struct {
     size_t bytes;
     bool for_peers;      /* they may read and write the memory */
     int rights;          /* others that the API has for memory */
-    int depth;           /* of the queues */
+    int depth;           /* of the queues; 8 in VIPL */
     bool one_queue;      /* for the completions of requests and receives */
     unsigned timeout_ms; /* of connecting; 0 is the default of librpma, and none otherwise */
 } Setup;
@@ -72,7 +73,8 @@ static inline void end_expect(const char* event, const char* expected) {
 }
 
 /* Each API/end.h defines END_OPENS_ADDRESSES, whether Setup.at is an address rather than a name, and
- * END_CONFIRMS_SENDS, whether a completed send has arrived. */
+ * END_CONFIRMS_SENDS, whether a completed send has arrived. Where two ends in one thread need other calls to connect,
+ * it also defines END_MEETS and end_meet(). */
 
 /* CALL(function, arguments...): whether the call succeeded. */
 #define CALL(function, ...) end_check(#function, function(__VA_ARGS__))

@@ -252,6 +252,7 @@ static inline bool end_post_read(End* end, size_t to, size_t from, size_t size, 
 
 static inline bool end_await(End* end, DAT_EVD_HANDLE queue, int expected, Done* done) {
     const DAT_DTO_COMPLETION_EVENT_DATA* data = &end->event.event_data.dto_completion_event_data;
+    *done = (Done){0};
     if (!CALL(await_event, queue, DAT_TIMEOUT_INFINITE, &end->event)) return false;
     if ((int)end->event.event_number != expected || data->ep_handle != end->ep)
         fail("dat_evd_wait", "an unexpected event");

@@ -180,6 +180,7 @@ static inline bool end_post_read(End* end, size_t to, size_t from, size_t size, 
 
 static inline bool end_await(End* end, struct rpma_cq* queue, Done* done) {
     int result = 0;
+    *done = (Done){0};
     while ((result = rpma_cq_get_wc(queue, 1, &end->wc, NULL)) == RPMA_E_NO_COMPLETION)
         if (!CALL(rpma_cq_wait, queue)) return false;
     *done = (Done){end->wc.status == IBV_WC_SUCCESS, end->wc.wr_id, end->wc.byte_len};
