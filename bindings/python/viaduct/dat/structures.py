@@ -39,6 +39,7 @@ class LmrTriplet(_LmrTriplet):
     lmr: object
 
 
+@dataclasses.dataclass
 class Structure:
     """A dataclass created from the output of the library."""
 
