@@ -231,6 +231,7 @@ Engine::Operation* Engine::failed() noexcept {
 
 bool Engine::may_sleep() noexcept {
     fid* queue = &completions_->fid;
+    forget_error();
     return fi_trywait(fabric_.get(), &queue, 1) == 0;
 }
 

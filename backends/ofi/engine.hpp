@@ -8,6 +8,7 @@
 #include <rdma/fi_rma.h>
 
 #include <array>
+#include <cerrno>
 #include <memory>
 #include <new>
 #include <span>
@@ -120,6 +121,9 @@ private:
     Operation* failed() noexcept;
     Sent sent(ssize_t error, const char* call) const noexcept;
     static bool is_intact(const Block& block) noexcept;
+    /// Called before libfabric reads sockets. When a stranger hangs up, the provider `tcp` of libfabric 2.1 looks at
+    /// errno although no call failed: with an old EAGAIN it would keep that connection, which wakes the agent for ever.
+    static void forget_error() noexcept { errno = 0; }
 
     static constexpr std::size_t buffers = 128;     // for each direction
     static constexpr std::size_t max_blocks = 256;  // they are made when they are needed, and kept
@@ -159,6 +163,7 @@ bool Engine::poll(OnFrame on_frame, OnFailure on_failure, OnRead on_read) noexce
     if (!missing_.empty()) [[unlikely]]
         post_missing();
     std::array<fi_cq_msg_entry, 16> entries;
+    forget_error();
     const ssize_t count = fi_cq_read(completions_.get(), entries.data(), entries.size());
     if (count < 0) {
         Operation* const operation = count == -FI_EAVAIL ? failed() : nullptr;
