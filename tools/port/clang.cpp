@@ -257,17 +257,20 @@ private:
     std::set<std::pair<unsigned, std::string>> hidden_;
 };
 
-void limit(int resource, rlim_t most) {
-    const rlimit value{most, most};
+/// Sets a limit, unless there is a lower one already. Returns the limit.
+rlim_t limit(int resource, rlim_t most) {
+    rlimit value{};
+    if (getrlimit(static_cast<__rlimit_resource>(resource), &value) == 0) most = std::min(most, value.rlim_cur);
+    value = {most, most};
     setrlimit(static_cast<__rlimit_resource>(resource), &value);
+    return most;
 }
 
 /// Bounds what a hostile source can cost.
 void limit_resources() {
     constexpr rlim_t most_work_s = 6;
-    constexpr unsigned most_time_s = 20;  // it may wait, for example for a pipe
-    limit(RLIMIT_CPU, most_work_s);
-    alarm(most_time_s);
+    constexpr unsigned patience = 3;  // times the work: it may wait, for example for a pipe
+    alarm(patience * static_cast<unsigned>(limit(RLIMIT_CPU, most_work_s)));
     limit(RLIMIT_CORE, 0);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers map far more than they use
     constexpr rlim_t most_memory = rlim_t{2} << 30;
