@@ -17,6 +17,7 @@ Which level has a test is said by its labels, where it is added:
 """
 import argparse
 import collections
+import contextlib
 import dataclasses
 import json
 import os
@@ -114,22 +115,26 @@ def build_command(step, level):
 
 
 class Ahead:
-    """Builds what later steps need with what the tests leave of the processors while they wait. An error shows when the
-    step builds the same again."""
+    """Builds what later steps need with what the tests leave of the processors while they wait. The step builds the rest,
+    and shows errors."""
 
     def __init__(self, commands):
-        script = "echo 19 >/proc/self/autogroup; " + "; ".join(" ".join(command) for command in commands)
-        # A session of its own can be killed whole; kernels may weigh sessions (autogroups), hence the second niceness.
-        self.process = subprocess.Popen(["setsid", "nice", "-n", "19", "sh", "-c", script], cwd=ROOT,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if commands else None
+        self.commands, self.process = commands, None
 
-    def wait(self):
-        if self.process:
+    def start(self):
+        if self.process is None and self.commands:
+            script = "echo 19 >/proc/self/autogroup; " + "; ".join(" ".join(command) for command in self.commands)
+            # A session of its own can be killed whole; kernels may weigh sessions (autogroups), hence the second
+            # niceness.
+            self.process = subprocess.Popen(["nice", "-n", "19", "sh", "-c", script], cwd=ROOT, start_new_session=True,
+                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def stop(self):
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
-
-    def end(self):
-        if self.process and self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process = None
 
 
 def install():
@@ -246,7 +251,7 @@ def run_tests(step, level, selection):
     return len(tests)
 
 
-def run_step(step, level, selection):
+def run_step(step, level, selection, after_build=lambda: None):
     """Returns the number of its tests. A step that leaves no report, for instance because it does not build, counts as
     one failure."""
     start = time.monotonic()
@@ -259,6 +264,7 @@ def run_step(step, level, selection):
             if step.name == "installed":
                 build_installed()
             built = time.monotonic() - start
+            after_build()
             count = run_tests(step, level, selection)
             print(f"({step.name}: {time.monotonic() - start:.0f} s, of these {built:.0f} s building)", flush=True)
     except Failed as failure:
@@ -317,21 +323,16 @@ def summarize():
 
 def run_level(level):
     steps = [step for step in STEPS if level in step.selection]
-    others = {step.preset: build_command(step, level) for step in steps if step.preset != "release"}
-    ahead, counts = None, {}
+    later = [step for step in steps if step.preset != "release"]
+    ahead, counts = Ahead([build_command(step, level) for step in later]), {}
     try:
         for step in steps:
-            if step.preset in others and ahead:
-                ahead.wait()
-            count = run_step(step, level, step.selection[level])
-            if step.name != "lint":
-                counts[step.name] = count
-            if not ahead:  # after the release build
-                ahead = Ahead(list(others.values()))
+            if step in later:
+                ahead.stop()
+            counts[step.name] = run_step(step, level, step.selection[level], ahead.start)
     finally:
-        if ahead:
-            ahead.end()
-    compare_counts(level, counts)
+        ahead.stop()
+    compare_counts(level, {name: count for name, count in counts.items() if name != "lint"})
 
 
 def run_suites(words):
