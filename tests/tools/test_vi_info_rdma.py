@@ -56,7 +56,7 @@ def check_why(info, host, service, process):
 
 def test_listeners_of_viaduct(info):
     for api in "vipl", "dat", "rpma", "core":
-        with info.server("--api", api) as (service, process):
+        with info.server(api) as (service, process):
             found = check_listener(info, service, process)
             check(api == "core" or api in found["apis"], str(found))
             check_why(info, ADDRESS, service, process)
@@ -126,7 +126,7 @@ def test_a_listener_of_another_user(info):
 def test_all_listeners_of_the_kernel_are_shown(info):
     """As rdma(8) shows them."""
     running, _ = librdmacm_alone(info, "0.0.0.0")
-    with info.server("--api", "rpma") as (_, one), info.server("--api", "dat", device="1") as (_, another), running:
+    with info.server("rpma") as (_, one), info.server("dat", device="1") as (_, another), running:
         started = {one, another, running.process.pid}
         text = subprocess.run(["rdma", "resource", "show", "cm_id"], capture_output=True, text=True,
                               timeout=PATIENCE_S, check=True).stdout
@@ -141,13 +141,13 @@ def test_all_listeners_of_the_kernel_are_shown(info):
 # ---- The way to them -----------------------------------------------------------------------------------------------
 
 def test_why_nobody_listens(info):
-    with info.server("--api", "rpma") as (service, _):
+    with info.server("rpma") as (service, _):
         info.fails(f"{ADDRESS}:1", "listener", "nobody listens on service 1", "Listening here:")
     info.fails(f"{ADDRESS}:{service}", "listener", f"nobody listens on service {service} at {ADDRESS}", "Start")
 
 
 def test_why_a_connected_client_is_no_listener(info):
-    with info.server("--api", "rpma") as (service, process), \
+    with info.server("rpma") as (service, process), \
             Running([info.ping, "--api", "rpma", "--interval", "0.01", f"{ADDRESS}:{service}"]) as client:
         client.wait_for("seq=2")
         found = [each["pid"] for listener in info.listeners() for each in listener["processes"]]
@@ -155,7 +155,7 @@ def test_why_a_connected_client_is_no_listener(info):
 
 
 def test_why_services_that_are_no_ports(info):
-    with info.server("--api", "vipl", service="echo") as (_, process):
+    with info.server("vipl", service="echo") as (_, process):
         check_why(info, ADDRESS, "echo", process)
         info.fails(f"{ADDRESS}:another", "listener", "nobody listens on service another")
 
