@@ -81,7 +81,7 @@ class Step:
 
 
 STEPS = [
-    Step("release", {"unit": only("unit", "contract", "fuzz"),
+    Step("release", {"unit": only("unit", "contract", "fuzz") + without("thorough"),
                      "change": without("device", "thorough"),
                      "all": without("device")},
          targets={"unit": ["tests/unit/all", "tests/contract/all", "tests/fuzz/all"]}),
