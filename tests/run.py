@@ -116,8 +116,8 @@ def build_command(step, level):
 
 
 class Ahead:
-    """Builds what later steps need with what the tests leave of the processors while they wait. The step builds the rest,
-    and shows errors."""
+    """Builds what later steps need with what the tests leave of the processors while they wait. The step itself builds the
+    rest, and shows errors."""
 
     def __init__(self, commands):
         self.commands, self.process = commands, None
@@ -225,7 +225,8 @@ class Progress:
             self.say(f"FAILED {name} ({seconds:.1f} s): {result}")
         if self.left[suite] == 0:
             total = sum(1 for each in self.tests.values() if each == suite)
-            self.say(f"{self.step.name:10} {suite:12} {total - self.failed[suite]:5} passed, {self.failed[suite]} failed"
+            failed = self.failed[suite]
+            self.say(f"{self.step.name:10} {suite:12} {total - failed:5} passed, {failed} failed"
                      f" {self.seconds[suite]:8.1f} s, after {time.monotonic() - self.start:.0f} s")
         elif self.terminal:
             print(f"\r\033[K{self.step.name} {self.done} of {len(self.tests)}: {name}", end="", flush=True)
@@ -285,8 +286,8 @@ def table():
 
 
 def compare_counts(level, counts):
-    """A test that is renamed or loses its label does not disappear silently. Without the stock DAPL, which Debian 13 does
-    not have, there are fewer tests."""
+    """A test that is renamed or loses its label does not disappear silently. Without the stock DAPL, which Debian 13 lacks,
+    there are fewer tests."""
     expected = {name: count for (name, of_level), count in table().items() if of_level == level}
     suite = xml.Element("testsuite", name="levels")
     wrong = [f"{name}: {counts.get(name)} tests, but {expected.get(name)} in {PAGE.name}"

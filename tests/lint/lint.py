@@ -3,9 +3,8 @@
 """Checks the sources, the pages and the subjects of commits with tools; `./dev lint` runs it.
 
 Without a mode: everything except the checks of the Clang Static Analyzer, which take half an hour. Files that CMake
-compiles as a unit are checked as a unit, which takes a third of the time. libraries: clang-tidy checks only the sources
-of the libraries, which takes another third. changed: only files that differ from HEAD. --all: everything. These two
-check each file separately, with the analyzer.
+compiles as a unit are checked as a unit, which takes a third of the time. changed: only files that differ from HEAD.
+--all: everything. These two check each file separately, with the analyzer.
 """
 import argparse
 import os
@@ -97,9 +96,7 @@ def check_code(mode: str, names: list[str]) -> tuple[bool, str]:
     # Tests compile these in several languages, some with header names that CMake passes.
     sources = [name for name in of_kind(names, ".c", ".cpp") if not name.endswith("/header_alone.c")]
     sources += [name for name in names if re.fullmatch(r"examples/\w+/end\.h", name)]
-    if mode == "libraries":
-        sources = [name for name in sources if name.startswith(("api/", "backends/", "core/"))]
-    if mode in ("tree", "libraries"):
+    if mode == "tree":
         return tidy.check(ROOT, ROOT / "build/lint", sources, "-clang-analyzer-*")
     return tidy.check(ROOT, ROOT / "build/debug", sources, "")
 
@@ -115,7 +112,7 @@ def write_report(path: str, results: dict[str, tuple[bool, str]]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", nargs="?", choices=["changed", "libraries", "tree"], default="tree")
+    parser.add_argument("mode", nargs="?", choices=["changed", "tree"], default="tree")
     parser.add_argument("--all", action="store_const", const="all", dest="mode")
     parser.add_argument("--report", help="a file for the results, as ctest writes them for --output-junit")
     arguments = parser.parse_args()
