@@ -116,8 +116,8 @@ def build_command(step, level):
 
 
 class Ahead:
-    """Builds what later steps need with what the tests leave of the processors while they wait. The step itself builds the
-    rest, and shows errors."""
+    """Builds what later steps need with what the tests leave of the processors while they wait. The step itself builds
+    the rest, and shows errors."""
 
     def __init__(self, commands):
         self.commands, self.process = commands, None
@@ -286,8 +286,8 @@ def table():
 
 
 def compare_counts(level, counts):
-    """A test that is renamed or loses its label does not disappear silently. Without the stock DAPL, which Debian 13 lacks,
-    there are fewer tests."""
+    """A test that is renamed or loses its label does not disappear silently. Without the stock DAPL, which Debian 13
+    lacks, there are fewer tests."""
     expected = {name: count for (name, of_level), count in table().items() if of_level == level}
     suite = xml.Element("testsuite", name="levels")
     wrong = [f"{name}: {counts.get(name)} tests, but {expected.get(name)} in {PAGE.name}"
