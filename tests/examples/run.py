@@ -28,12 +28,6 @@ def command(api: str, program: str) -> list[str]:
     return [str(BUILD / api / program)]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
-
-
 class Pair:
     """A server and its clients; each client is given by its API and its arguments."""
 
@@ -42,8 +36,12 @@ class Pair:
 
     def run(self, clients: list[tuple[str, list[str]]], server_arguments: list[str]) -> tuple[str, list[str]]:
         """Returns the output of the server and those of the clients."""
-        address = [HOST, str(free_port())]
         with contextlib.ExitStack() as stack:
+            # The port of a socket that others do not get meanwhile. On loopback, it is free for the backend.
+            holder = stack.enter_context(socket.socket())
+            holder.bind((HOST, 0))
+            address = [HOST, str(holder.getsockname()[1])]
+
             def start(api: str, role: str, arguments: list[str]) -> subprocess.Popen[str]:
                 process = subprocess.Popen([*command(api, self.program), role, *address, *arguments],
                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -54,7 +52,15 @@ class Pair:
             ends = [start(api, "client", arguments) for api, arguments in clients]
             outputs = []
             for name, process in zip([f"{api} client" for api, _ in clients] + ["server"], [*ends, server]):
-                output = process.communicate(timeout=TIMEOUT)[0]
+                try:
+                    output = process.communicate(timeout=TIMEOUT)[0]
+                except subprocess.TimeoutExpired:
+                    states = [end.poll() for end in [*ends, server]]
+                    for end in [*ends, server]:
+                        end.kill()
+                    said = [end.communicate()[0] for end in [*ends, server]]
+                    raise AssertionError(f"{self.server} server: {name} hangs; clients and server returned {states} and"
+                                         f" said {said}") from None
                 assert process.returncode == 0, f"{self.server} server: {name} returned {process.returncode}: {output}"
                 outputs.append(output)
             return outputs[-1], outputs[:-1]
