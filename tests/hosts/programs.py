@@ -54,8 +54,8 @@ def perf_of_all_operations(hosts, build):
     with server_of(hosts, build / "tools/vi-perf"):
         for operation in OPERATIONS:
             for mode in ("polling", "blocking") if operation == "send" else ("polling",):
-                hosts.run(NEAR, build / "tools/vi-perf", *PATIENT, "--op", operation, "--mode", mode, "--sizes", "1,16K,64K,4M",
-                          "-n", 20, TARGET)
+                hosts.run(NEAR, build / "tools/vi-perf", *PATIENT, "--op", operation, "--mode", mode, "--sizes",
+                          "1,16K,64K,4M", "-n", 20, TARGET)
         options = "--test", "bandwidth", "--bidirectional", "--sizes", "64K", "--duration", 0.2
         hosts.run(NEAR, build / "tools/vi-perf", *PATIENT, *options, TARGET)
 

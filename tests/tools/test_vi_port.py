@@ -511,8 +511,8 @@ def test_libclang_needs_what_compilers_need(tool):
 
 
 def test_libclang_survives(tool):
-    """Sources that make compilers fail or work forever are read by the tokenizer. A lower limit than that of vi-port holds,
-    and is reached soon."""
+    """Sources that make compilers fail or work forever are read by the tokenizer. A lower limit than that of vi-port
+    holds, and is reached soon."""
     bomb = "".join(f"#define A{i} A{i + 1} A{i + 1}\n" for i in range(40)) + "#define A40 1;\nint x = A0\n"
     sources = {"bomb.c": bomb, "deep.c": "int x = " + "(" * 100000 + ";", "endless.c": '#include "endless.c"\n',
                "zero.c": '#include "/dev/zero"\n', "wait.c": '#include "fifo"\n'}
