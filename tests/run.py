@@ -208,7 +208,8 @@ class Progress:
     def __init__(self, step, tests):
         self.step, self.tests, self.done, self.start = step, tests, 0, time.monotonic()
         self.left = collections.Counter(tests.values())
-        self.failed, self.seconds = collections.Counter(), collections.Counter()
+        self.passed, self.failed, self.skipped = (collections.Counter() for _ in range(3))
+        self.seconds = collections.Counter()
         self.terminal = sys.stdout.isatty()
 
     def take(self, line):
@@ -220,14 +221,13 @@ class Progress:
         self.done += 1
         self.left[suite] -= 1
         self.seconds[suite] += seconds
+        {"Passed": self.passed, "Skipped": self.skipped}.get(result, self.failed)[suite] += 1
         if result not in ("Passed", "Skipped"):
-            self.failed[suite] += 1
             self.say(f"FAILED {name} ({seconds:.1f} s): {result}")
         if self.left[suite] == 0:
-            total = sum(1 for each in self.tests.values() if each == suite)
-            failed = self.failed[suite]
-            self.say(f"{self.step.name:10} {suite:12} {total - failed:5} passed, {failed} failed"
-                     f" {self.seconds[suite]:8.1f} s, after {time.monotonic() - self.start:.0f} s")
+            skipped = f", {self.skipped[suite]} skipped" if self.skipped[suite] else ""
+            self.say(f"{self.step.name:10} {suite:12} {self.passed[suite]:5} passed, {self.failed[suite]} failed"
+                     f"{skipped} {self.seconds[suite]:8.1f} s, after {time.monotonic() - self.start:.0f} s")
         elif self.terminal:
             print(f"\r\033[K{self.step.name} {self.done} of {len(self.tests)}: {name}", end="", flush=True)
 
