@@ -3,9 +3,9 @@
 
 #include <thread>
 
-#include "core/base/event_channel.hpp"
 #include "core/base/internals.hpp"
 #include "core/base/settings.hpp"
+#include "core/base/waiting.hpp"
 #include "core/limits.hpp"
 
 namespace viaduct {
@@ -21,7 +21,10 @@ Result<std::shared_ptr<Channel>> Channel::create(std::shared_ptr<Device> device)
     return std::shared_ptr<Channel>(new Channel(std::move(device), std::move(*channel)));
 }
 
-bool Channel::sleep(const Deadline& deadline) noexcept { return await_readable(fd(), deadline); }
+Woken Channel::sleep(const Deadline& deadline) {
+    const int source = fd();
+    return sleep_until_readable({&source, 1}, deadline);
+}
 
 CompletionQueue::CompletionQueue(std::shared_ptr<Device> device, std::shared_ptr<Channel> channel,
                                  std::unique_ptr<backend::CompletionQueue> queue) noexcept
@@ -62,7 +65,7 @@ Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
     return queue_->resize(capacity);
 }
 
-std::size_t CompletionQueue::wait(std::span<Completion> out, const Deadline& deadline) noexcept {
+std::size_t CompletionQueue::wait(std::span<Completion> out, const Deadline& deadline) {
     std::size_t taken = 0;
     wait_until(*this, deadline, [&] { return (taken = poll(out)) != 0; });
     return taken;

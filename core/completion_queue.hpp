@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "core/deadline.hpp"
 #include "core/device.hpp"
 
 namespace viaduct {
@@ -23,8 +24,8 @@ public:
     /// Takes the oldest event: the context of its completion queue. Never blocks. WouldBlock: there is none.
     Result<std::uint64_t> take_event() noexcept { return channel_->take_event(); }
 
-    /// Waits until there is an event. False: the deadline passed, or a signal was delivered.
-    bool sleep(const Deadline& deadline) noexcept;
+    /// Waits until there is an event.
+    Woken sleep(const Deadline& deadline);
 
 private:
     friend struct Internals;
@@ -33,7 +34,7 @@ private:
     backend::Channel& backend() noexcept { return *channel_; }
 
     std::shared_ptr<Device> device_;
-    std::unique_ptr<backend::Channel> channel_;
+    Owned<backend::Channel> channel_;
 };
 
 /// Holds the completions of one or more endpoints. Polling also drives the progress of their work.
@@ -59,7 +60,7 @@ public:
 
     /// Waits until there is at least one completion, and takes up to out.size(); returns 0 if the deadline passes.
     /// Polls for a short time (see spin_time()), then sleeps. Several threads may wait at the same time.
-    std::size_t wait(std::span<Completion> out, const Deadline& deadline) noexcept;
+    std::size_t wait(std::span<Completion> out, const Deadline& deadline);
 
     /// Whether there is a completion. Drives progress, but takes nothing.
     bool ready() noexcept { return queue_->ready(); }
@@ -71,11 +72,8 @@ public:
     Status arm(Arm what = Arm::Any) noexcept { return queue_->arm(what); }
 
     /// Waits until the queue may have a completion, the deadline has passed or a signal was delivered; takes nothing.
-    /// Always returns true, so that wait_until() continues after a signal.
-    bool sleep(const Deadline& deadline) noexcept {
-        channel_->sleep(deadline);
-        return true;
-    }
+    /// wait_until() continues after a signal.
+    bool sleep(const Deadline& deadline) { return channel_->sleep(deadline) != Woken::Closed; }
 
     /// Changes the capacity. Busy: the queue holds more completions. InvalidParameter: as create().
     Status resize(std::uint32_t capacity) noexcept;
@@ -96,7 +94,7 @@ private:
 
     std::shared_ptr<Device> device_;
     std::shared_ptr<Channel> channel_;
-    std::unique_ptr<backend::CompletionQueue> queue_;
+    Owned<backend::CompletionQueue> queue_;
 };
 
 /// How long waits poll before they sleep: VIADUCT_SPIN_US, by default 50 microseconds, or 0 on a single CPU.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <limits>
 
 namespace viaduct {
@@ -44,6 +45,9 @@ private:
 
     Clock::time_point point_;
 };
+
+/// What ended a sleep: an event, the deadline, a signal, or that the object of the wait was closed.
+enum class Woken : std::uint8_t { Ready, Late, Signal, Closed };
 
 /// Waits on a condition variable until `ready()` returns true or the deadline has passed.
 template <class Condition, class Lock, class Ready>

@@ -14,6 +14,7 @@
 #include "core/connection.hpp"
 #include "core/counters.hpp"
 #include "core/export.hpp"
+#include "core/owned.hpp"
 
 namespace viaduct {
 
@@ -49,7 +50,7 @@ private:
     const backend::ProtectionDomain& backend() const noexcept { return *domain_; }
 
     std::shared_ptr<Device> device_;
-    std::unique_ptr<backend::ProtectionDomain> domain_;
+    Owned<backend::ProtectionDomain> domain_;
 };
 
 /// Registered memory. The memory itself remains the caller's and must stay mapped as long as the region exists.
@@ -87,7 +88,7 @@ private:
     const backend::MemoryRegion& backend() const noexcept { return *region_; }
 
     std::shared_ptr<ProtectionDomain> domain_;
-    std::unique_ptr<backend::MemoryRegion> region_;
+    Owned<backend::MemoryRegion> region_;
     void* address_;
     std::uint64_t length_;
     Access access_;
@@ -118,7 +119,7 @@ private:
     backend::MemoryWindow& backend() noexcept { return *window_; }
 
     std::shared_ptr<ProtectionDomain> domain_;
-    std::unique_ptr<backend::MemoryWindow> window_;
+    Owned<backend::MemoryWindow> window_;
     WindowScope scope_;
 };
 
@@ -192,7 +193,7 @@ private:
         std::atomic<std::uint64_t> lost{0};
     };
 
-    std::unique_ptr<backend::Device> device_;
+    Owned<backend::Device> device_;
     const std::string_view backend_;
     std::atomic<const char*> api_{"core"};
     Events events_;

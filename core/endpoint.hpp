@@ -197,7 +197,7 @@ private:
     std::shared_ptr<CompletionQueue> receive_queue_;
     std::shared_ptr<SharedReceiveQueue> shared_receives_;
     EndpointObserver* observer_;
-    std::unique_ptr<backend::Endpoint> endpoint_;
+    Owned<backend::Endpoint> endpoint_;
     Device& owner_;
     std::uint32_t send_depth_ = 0;
     std::uint32_t receive_depth_ = 0;

@@ -4,9 +4,9 @@
 
 #include <array>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "core/base/fork.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/deadline.hpp"
 #include "core/status.hpp"
@@ -28,10 +28,6 @@ public:
     int fd() const noexcept { return epoll_.get(); }
     void serve() noexcept;
 
-    // For fork().
-    std::mutex& lock() noexcept { return mutex_; }
-    void close_locked() noexcept;
-
 private:
     struct Client {
         UniqueFd socket;
@@ -40,6 +36,8 @@ private:
         Deadline until = Deadline::never();
     };
 
+    void close_locked() noexcept;
+    static void close_inherited(void* server) noexcept { static_cast<InfoServer*>(server)->close_locked(); }
     Status listen();  // throws std::bad_alloc
     bool watch(int fd, std::uint32_t events, std::uint64_t number) noexcept;
     void accept_clients();
@@ -48,7 +46,7 @@ private:
     void drop_late() noexcept;
     void pause() noexcept;
 
-    std::mutex mutex_;  // guards the members below
+    ProcessMutex mutex_{close_inherited, this};  // guards the members below
     UniqueFd epoll_;
     UniqueFd listener_;
     UniqueFd timer_;

@@ -18,6 +18,7 @@
 
 #include "core/base/log_limit.hpp"
 #include "core/base/settings.hpp"
+#include "core/base/waiting.hpp"
 
 namespace viaduct {
 namespace {
@@ -36,6 +37,7 @@ bool has_room() noexcept {
 /// Writes a text without waiting; false if that is not possible. The descriptor belongs to the program, which may share
 /// it with other processes, and O_NONBLOCK would change it for all of them.
 bool write_at_once(std::string_view text) noexcept {
+    const CancellationHold hold;
     if (!has_room()) return false;
     iovec piece{.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
     struct stat status {};

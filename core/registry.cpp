@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/registry.hpp"
 
-#include <pthread.h>
-
 #include <array>
 #include <new>
 
@@ -25,32 +23,13 @@ Registry& Registry::instance() {
     return registry;
 }
 
-/// A child that is forked gets all locks free, and neither answers for its parent nor keeps its socket open.
-Registry::Registry() {
-    info_server();
-    const auto prepare = [] {
-        instance().attendance_.lock();
-        info_server().lock().lock();
-        instance().lock.lock();
-    };
-    const auto parent = [] {
-        instance().lock.unlock();
-        info_server().lock().unlock();
-        instance().attendance_.unlock();
-    };
-    const auto child = [] {
-        Registry& own = instance();
-        own.devices.clear();
-        own.endpoints.clear();
-        own.listeners.clear();
-        own.attendants_.clear();
-        own.attendant_ = nullptr;
-        info_server().close_locked();
-        own.lock.unlock();
-        info_server().lock().unlock();
-        own.attendance_.unlock();
-    };
-    pthread_atfork(prepare, parent, child);
+void Registry::forget_all(void* registry) noexcept {
+    auto& own = *static_cast<Registry*>(registry);
+    own.devices.clear();
+    own.endpoints.clear();
+    own.listeners.clear();
+    own.attendants_.clear();
+    own.attendant_ = nullptr;
 }
 
 void Registry::add(Device& device) {

@@ -2,9 +2,9 @@
 // The open devices, endpoints and listeners of this process, of all backends.
 #pragma once
 
-#include <mutex>
 #include <set>
 
+#include "core/base/fork.hpp"
 #include "core/counters.hpp"
 #include "core/device.hpp"
 
@@ -26,7 +26,7 @@ public:
     const Address& local() const noexcept { return local_; }
 
 private:
-    const std::unique_ptr<Listener> listener_;
+    const Owned<Listener> listener_;
     const DeviceAttributes attributes_;
     const char* const api_;
     const Address local_;
@@ -49,16 +49,17 @@ public:
     void remove(Endpoint& endpoint) noexcept;
     void remove(const RegisteredListener& listener) noexcept;
 
-    std::mutex lock;  ///< guards the sets, and what their members document
+    ProcessMutex lock{forget_all, this};  ///< guards the sets, and what their members document
     std::set<const Device*> devices;
     std::set<const Endpoint*> endpoints;
     std::set<const RegisteredListener*> listeners;
 
 private:
-    Registry();
+    Registry() = default;
+    static void forget_all(void* registry) noexcept;
     void attend() noexcept;
 
-    std::mutex attendance_;
+    ProcessMutex attendance_;
     std::set<Device*> attendants_;  // open devices
     Device* attendant_ = nullptr;   // the device whose thread answers; null: none
 };

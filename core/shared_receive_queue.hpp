@@ -50,7 +50,7 @@ private:
     backend::SharedReceiveQueue& backend() noexcept { return *queue_; }
 
     std::shared_ptr<ProtectionDomain> domain_;
-    std::unique_ptr<backend::SharedReceiveQueue> queue_;
+    Owned<backend::SharedReceiveQueue> queue_;
     std::mutex mutex_;  // held by arm_limit() and resize(); guards depth_
     std::uint32_t depth_;
 };

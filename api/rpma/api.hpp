@@ -10,6 +10,7 @@
 #include <new>
 
 #include "core/base/failure.hpp"
+#include "core/base/waiting.hpp"
 
 namespace viaduct::rpma {
 
@@ -45,6 +46,7 @@ inline constexpr const char* no_cq = "cq is not a completion queue";
 /// Runs the body of an entry point that was called with a handle, and reports its failure.
 template <class Body>
 int guarded(const void* handle, Body&& body, const Call& call = {}) {
+    const CancellationHold hold;
     failure::clear();
     int result = RPMA_E_PROVIDER;
     try {

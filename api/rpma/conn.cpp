@@ -103,6 +103,12 @@ Status Conn::create_endpoint(const ConnSettings& settings, const Srq* srq) {
     return {};
 }
 
+/// Calls must not see the work that the end of the endpoint flushes.
+Conn::~Conn() {
+    for (Cq* queue : {cq_.get(), rcq_.get()})
+        if (queue != nullptr) queue->end_calls();
+}
+
 int Conn::connect(const Address& remote, const PrivateData& private_data) noexcept {
     const Address local{.host = device().attributes().host, .service = {}};
     const Status status = endpoint_->connect({
@@ -150,7 +156,7 @@ void Conn::on_connection_event(const ConnectionEvent& event) noexcept {
     if (!established) end_reported_ = true;
 }
 
-int Conn::next_event(rpma_conn_event& event) noexcept {
+int Conn::next_event(rpma_conn_event& event) {
     while (true) {
         if (const auto taken = events_.try_take()) {
             process_event(*taken);
@@ -197,7 +203,7 @@ int rpma_conn_next_event(struct rpma_conn* conn, enum rpma_conn_event* event) {
         Conn* connection = resolve<Conn>(conn);
         if (!failure::require({{connection != nullptr, no_conn}, {event != nullptr, "event is NULL"}}))
             return RPMA_E_INVAL;
-        return connection->next_event(*event);
+        return wait_on(*connection, [&] { return connection->next_event(*event); });
     });
 }
 
@@ -270,7 +276,7 @@ int rpma_conn_wait(struct rpma_conn* conn, int flags, struct rpma_cq** cq, bool*
         CompletionChannel* channel = connection->shared_channel();
         if (channel == nullptr) return RPMA_E_NOT_SHARED_CHNL;
         Cq* found = nullptr;
-        if (const int result = channel->wait(found); result != 0) return result;
+        if (const int result = wait_on(*connection, [&] { return channel->wait(found); }); result != 0) return result;
         *cq = found->handle();
         if (is_rcq != nullptr) *is_rcq = found == connection->rcq();
         return 0;

@@ -25,6 +25,8 @@ public:
     static int create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSettings& settings,
                       std::unique_ptr<Conn>& conn);
 
+    ~Conn();
+
     rpma_conn* handle() const noexcept { return static_cast<rpma_conn*>(registration_.handle()); }
     std::uint32_t qp_number() const noexcept { return qp_number_; }
     const Device& device() const noexcept { return *domain_->device(); }
@@ -39,7 +41,7 @@ public:
     int accept(ConnectionRequest& request, const PrivateData& private_data) noexcept;
     int disconnect() noexcept;
 
-    int next_event(rpma_conn_event& event) noexcept;
+    int next_event(rpma_conn_event& event);
     int event_fd() noexcept { return events_.fd(); }
 
     /// Null before the connection is established.

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 
 #include "api/rpma/address.hpp"
 #include "api/rpma/log.hpp"
+#include "core/base/fork.hpp"
 
 namespace viaduct::rpma {
 namespace {
@@ -42,7 +42,12 @@ struct Table {
         return place;
     }
 
-    std::mutex mutex;  // guards the members below
+    /// In a forked child: forgets the devices of the parent.
+    static void forget_all(void* table) noexcept {
+        for (Entry& entry : static_cast<Table*>(table)->entries) entry.device.reset();
+    }
+
+    ProcessMutex mutex{forget_all, this};  // guards the members below
     std::array<Entry, max_devices> entries;
     std::size_t used = 0;
 };

@@ -22,7 +22,7 @@ public:
             if (const Status status = queue->queue()->arm(); !status.ok()) return status;
         return {};
     }
-    bool sleep(const Deadline& deadline) noexcept { return channel_.channel()->sleep(deadline); }
+    bool sleep(const Deadline& deadline) { return channel_.channel()->sleep(deadline) == Woken::Ready; }
 
 private:
     CompletionChannel& channel_;
@@ -46,7 +46,7 @@ int CompletionChannel::watch() noexcept {
     return fd;
 }
 
-int CompletionChannel::wait(Cq*& queue) noexcept {
+int CompletionChannel::wait(Cq*& queue) {
     return watched_.load(std::memory_order_acquire) ? take_event(queue) : wait_unwatched(queue);
 }
 
@@ -61,7 +61,7 @@ Cq* CompletionChannel::ready_queue() noexcept {
     return nullptr;
 }
 
-int CompletionChannel::wait_unwatched(Cq*& queue) noexcept {
+int CompletionChannel::wait_unwatched(Cq*& queue) {
     AnyQueue any(*this);
     Cq* found = nullptr;
     if (!wait_until(any, Deadline::never(), [&] { return (found = ready_queue()) != nullptr; }))
@@ -70,7 +70,7 @@ int CompletionChannel::wait_unwatched(Cq*& queue) noexcept {
     return 0;
 }
 
-int CompletionChannel::take_event(Cq*& queue) noexcept {
+int CompletionChannel::take_event(Cq*& queue) {
     while (true) {
         const auto event = channel_->take_event();
         if (event.ok()) {
@@ -171,7 +171,7 @@ int rpma_cq_wait(struct rpma_cq* cq) {
         Cq* queue = resolve<Cq>(cq);
         if (!failure::require({{queue != nullptr, no_cq}})) return RPMA_E_INVAL;
         if (queue->shares_channel()) return RPMA_E_SHARED_CHANNEL;
-        return queue->channel().wait(queue);
+        return wait_on(*queue, [&] { return queue->channel().wait(queue); });
     });
 }
 

@@ -29,12 +29,12 @@ public:
 
     /// Waits until a queue is ready and returns it. RPMA_E_NO_COMPLETION: the descriptor is non-blocking, or a signal
     /// interrupted the wait.
-    int wait(Cq*& queue) noexcept;
+    int wait(Cq*& queue);
 
 private:
     friend class AnyQueue;
-    int wait_unwatched(Cq*& queue) noexcept;
-    int take_event(Cq*& queue) noexcept;
+    int wait_unwatched(Cq*& queue);
+    int take_event(Cq*& queue);
     Cq* ready_queue() noexcept;
     std::span<Cq* const> queues() const noexcept { return {queues_.data(), count_}; }
 
@@ -54,6 +54,9 @@ public:
     const std::shared_ptr<CompletionQueue>& queue() const noexcept { return queue_; }
     CompletionChannel& channel() const noexcept { return *channel_; }
     bool shares_channel() const noexcept { return shares_channel_; }
+
+    /// Invalidates the handle, and releases the calls that wait for the queue.
+    void end_calls() noexcept { registration_.revoke(); }
 
     /// Stores the descriptor of the channel. Returns 0 or an error of librpma.
     int get_fd(int& fd) const noexcept;

@@ -17,13 +17,21 @@ constexpr std::chrono::milliseconds arrival_timeout(100);
 
 }  // namespace
 
-Result<std::unique_ptr<ConnectionRequest>> Ep::next_request() noexcept {
+/// Signals do not end this wait, because the descriptor has told the program that there is a request.
+bool Ep::await_arrival() const {
+    const Deadline deadline = Deadline::after(arrival_timeout);
+    bool arrived = false;
+    while (!arrived && !deadline.passed() && !wait_closed()) arrived = await_readable(fd(), deadline);
+    return arrived;
+}
+
+Result<std::unique_ptr<ConnectionRequest>> Ep::next_request() {
     while (true) {
         // Programs expect a request when the descriptor is readable, but it only means that there may be one.
         const bool arrived = await_readable(fd(), Deadline::now());
         auto request = listener_->next_request();
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
-        if (arrived && await_readable(fd(), Deadline::after(arrival_timeout))) continue;
+        if (arrived && await_arrival()) continue;
         if (const Status status = await_readable_soon(fd()); !status.ok()) return status;
     }
 }
@@ -117,6 +125,6 @@ int rpma_ep_next_conn_req(struct rpma_ep* ep, const struct rpma_conn_cfg* cfg, s
                                {req_ptr != nullptr, "req_ptr is NULL"},
                                {read_settings(cfg, settings), no_cfg}}))
             return RPMA_E_INVAL;
-        return take_request(*endpoint, settings, req_ptr);
+        return wait_on(*endpoint, [&] { return take_request(*endpoint, settings, req_ptr); });
     });
 }

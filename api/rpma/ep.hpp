@@ -23,9 +23,11 @@ public:
 
     /// Takes the next request, or waits for one. WouldBlock: the descriptor is non-blocking, or a signal interrupted
     /// the wait.
-    Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept;
+    Result<std::unique_ptr<ConnectionRequest>> next_request();
 
 private:
+    bool await_arrival() const;
+
     const std::shared_ptr<ProtectionDomain> domain_;
     const std::unique_ptr<Listener> listener_;
     Registration<Ep> registration_;

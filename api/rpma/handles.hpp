@@ -92,9 +92,14 @@ public:
           })) {
         if (handle_ == nullptr) throw std::bad_alloc();
     }
-    ~Registration() { handles.end(handle_, handle_kind<Object>, object_); }
+    ~Registration() { revoke(); }
     Registration(const Registration&) = delete;
     Registration& operator=(const Registration&) = delete;
+
+    /// Invalidates the handle, and releases the calls that wait for the object.
+    void revoke() noexcept {
+        if (handles.end(handle_, handle_kind<Object>, object_)) end_waits(handle_);
+    }
 
     void* handle() const noexcept { return handle_; }
 
@@ -113,11 +118,22 @@ void hand_over(std::unique_ptr<Object> object, Opaque** handle) noexcept {
     (void)object.release();
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): its slot has it
 
-/// Takes ownership of an object back and invalidates its handle. If several threads call this, only one gets the
-/// object. Returns null if the handle is not valid.
+/// Takes ownership of an object back, invalidates its handle and releases the calls that wait for it. If several
+/// threads call this, only one gets the object. Returns null if the handle is not valid.
 template <class Object>
 std::unique_ptr<Object> claim(void* handle) noexcept {
-    return std::unique_ptr<Object>(static_cast<Object*>(handles.take(handle, handle_kind<Object>)));
+    std::unique_ptr<Object> object(static_cast<Object*>(handles.take(handle, handle_kind<Object>)));
+    if (object != nullptr) end_waits(handle);
+    return object;
+}
+
+/// Runs the part of a call that may sleep because of an object, which exists until then.
+template <class Object, class Wait>
+int wait_on(const Object& object, Wait&& wait) {
+    const auto is_valid = [](const void* handle) noexcept { return resolve<Object>(handle) != nullptr; };
+    const WaitingCall call(object.handle(), is_valid, OnSignal::EndUnlessRestarting);
+    const int result = call.closed() ? RPMA_E_INVAL : wait();
+    return result != 0 && call.closed() ? invalid(closed_while_waiting) : result;
 }
 
 /// The common part of the functions that delete objects. `finish` is called with the object just before it is destroyed

@@ -9,6 +9,7 @@
 #include <exception>
 
 #include "core/base/failure.hpp"
+#include "core/base/waiting.hpp"
 
 namespace viaduct::vipl {
 
@@ -33,6 +34,7 @@ inline constexpr const char* no_request = "ConnHandle is not a pending connectio
 /// its thread (guide, section 7.8), which unwinds through this function.
 template <class Body>
 VIP_RETURN guarded(const void* handle, Body&& body, const char* call = __builtin_FUNCTION()) {
+    const CancellationHold hold;
     failure::clear();
     VIP_RETURN result = VIP_ERROR_RESOURCE;
     try {

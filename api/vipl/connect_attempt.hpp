@@ -7,6 +7,7 @@
 
 #include "core/backend.hpp"
 #include "core/base/interruption.hpp"
+#include "core/base/waiting.hpp"
 
 namespace viaduct::vipl {
 
@@ -63,7 +64,10 @@ public:
         std::unique_lock lock(mutex_);
         const auto settled = [this] { return phase_ != Phase::Pending; };
         while (true) {
-            await_condition(changed_, lock, next_look(Deadline::never()), settled);
+            {
+                const CancellationPoint here;
+                await_condition(changed_, lock, next_look(Deadline::never()), settled);
+            }
             if (settled()) return take(model);
             lock.unlock();
             if (interrupted())

@@ -45,7 +45,7 @@ Result<std::unique_ptr<ConnectionRequest>> wait_for_request(Nic& nic, const Addr
         auto request = (*listener)->next_request();
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
         if (deadline.passed()) return Status(Code::TimedOut, "");  // expected, so no reason
-        if (interrupted()) return request;
+        if (interrupted() || wait_closed()) return request;
         (void)await_readable_soon((*listener)->fd(), next_look(deadline));
     }
 }
@@ -87,6 +87,10 @@ VIP_RETURN finish_request(const Vi& vi, const Result<ConnectionEvent>& outcome, 
     return result;
 }
 
+VIP_RETURN await_request(Vi& vi, Model model, VIP_VI_ATTRIBUTES& remote) {
+    return wait_on(vi, [&] { return finish_request(vi, vi.attempt.wait(model), remote); });
+}
+
 }  // namespace
 
 VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_ULONG Timeout,
@@ -102,13 +106,15 @@ VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, 
             return VIP_INVALID_PARAMETER;
         Address local;
         if (!read_local_address(*nic, *LocalAddr, local)) return VIP_INVALID_PARAMETER;
-        auto request = wait_for_request(*nic, local, to_deadline(Timeout));
-        if (!request.ok()) return to_return(request.status());
-        auto& connection = keep(*nic, std::move(*request));
-        to_net_address(connection.request().remote_address(), *RemoteAddr);
-        *RemoteViAttribs = to_vi_attributes(connection.request().remote_attributes(), nic->attributes());
-        *ConnHandle = connection.handle();
-        return VIP_SUCCESS;
+        return wait_on(*nic, [&] {
+            auto request = wait_for_request(*nic, local, to_deadline(Timeout));
+            if (!request.ok()) return to_return(request.status());
+            auto& connection = keep(*nic, std::move(*request));
+            to_net_address(connection.request().remote_address(), *RemoteAddr);
+            *RemoteViAttribs = to_vi_attributes(connection.request().remote_attributes(), nic->attributes());
+            *ConnHandle = connection.handle();
+            return VIP_SUCCESS;
+        });
     });
 }
 
@@ -147,7 +153,7 @@ VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
             return VIP_INVALID_PARAMETER;
         const VIP_RETURN begun = begin_request(*vi, Model::ClientServer, LocalAddr, RemoteAddr, Timeout);
         if (begun != VIP_SUCCESS) return begun;
-        return finish_request(*vi, vi->attempt.wait(Model::ClientServer), *RemoteViAttribs);
+        return await_request(*vi, Model::ClientServer, *RemoteViAttribs);
     });
 }
 
@@ -183,6 +189,6 @@ VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteV
         Vi* vi = resolve<Vi>(ViHandle);
         if (!failure::require({{vi != nullptr, no_vi}, {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}))
             return VIP_INVALID_PARAMETER;
-        return finish_request(*vi, vi->attempt.wait(Model::PeerToPeer), *RemoteViAttribs);
+        return await_request(*vi, Model::PeerToPeer, *RemoteViAttribs);
     });
 }

@@ -21,8 +21,13 @@ Result<std::unique_ptr<Cq>> Cq::create(Nic& nic, std::uint32_t capacity) {
 }
 
 Cq::~Cq() {
-    registration_.revoke();
+    end_calls();
     if (notifier_ != nullptr) notifier_->stop();
+}
+
+void Cq::end_calls() noexcept {
+    registration_.revoke();
+    end_waits(handle());
 }
 
 /// Takes one completion at a time. The core wakes other waiters while more completions are left.
@@ -54,9 +59,12 @@ bool Cq::next_entry(CqEntry& entry) noexcept {
     return true;
 }
 
-VIP_RETURN Cq::wait(const Deadline& deadline, CqEntry& entry) noexcept {
-    if (wait_until(*queue_, deadline, [&] { return next_entry(entry); })) return VIP_SUCCESS;
-    return deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
+VIP_RETURN Cq::wait(const Deadline& deadline, CqEntry& entry) {
+    if (next_entry(entry)) return VIP_SUCCESS;
+    return wait_on(*this, [&] {
+        if (wait_until(*queue_, deadline, [&] { return next_entry(entry); })) return VIP_SUCCESS;
+        return deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
+    });
 }
 
 void Cq::notify(VIP_PVOID context, NotifyHandler handler) {

@@ -56,10 +56,13 @@ public:
     VIP_CQ_HANDLE handle() const noexcept { return registration_.handle(); }
     const std::shared_ptr<CompletionQueue>& queue() const noexcept { return queue_; }
 
+    /// Invalidates the handle, and releases the threads that wait for the queue.
+    void end_calls() noexcept;
+
     /// Takes the next entry. Returns false if there is none.
     bool next_entry(CqEntry& entry) noexcept;
 
-    VIP_RETURN wait(const Deadline& deadline, CqEntry& entry) noexcept;
+    VIP_RETURN wait(const Deadline& deadline, CqEntry& entry);
     void notify(VIP_PVOID context, NotifyHandler handler);
     VIP_RETURN resize(std::uint32_t capacity);
 

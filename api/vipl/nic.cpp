@@ -39,8 +39,12 @@ Result<std::unique_ptr<Nic>> Nic::open(const DeviceId& id) {
     return nic;
 }
 
+/// A handler that the destructors below wait for may itself wait for any object of the NIC.
 Nic::~Nic() {
     registration_.revoke();
+    end_waits(handle());
+    vis.for_each([](Vi& vi) { vi.end_calls(); });
+    cqs.for_each([](Cq& cq) { cq.end_calls(); });
     errors.stop();
     connections.clear();
     vis.clear();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "api/vipl/handles.hpp"
 #include "api/vipl/return_name.hpp"
 
 namespace viaduct::vipl {
@@ -56,6 +57,7 @@ void report(const char* call, const void* handle, VIP_RETURN result) noexcept {
     const bool failed_call =
         result != VIP_NOT_DONE && result != VIP_DESCRIPTOR_ERROR && (result != VIP_TIMEOUT || failure::has_reason());
     if (!failed_call) return;
+    if (result == VIP_INVALID_PARAMETER && was_inherited(handle)) failure::because(inherited_handle);
     failure::report(is_of_device(result) ? LogLevel::Info : LogLevel::Debug,
                     {.call = call, .object = handle, .code = result, .name = name_of(result)});
 }

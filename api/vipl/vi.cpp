@@ -85,8 +85,14 @@ VIP_RETURN Vi::create(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, Cq* send_cq
     return VIP_SUCCESS;
 }
 
-Vi::~Vi() {
+void Vi::end_calls() noexcept {
     registration_.revoke();
+    attempt.abandon();
+    end_waits(handle());
+}
+
+Vi::~Vi() {
+    end_calls();
     send_.cancel_notifies();
     receive_.cancel_notifies();
 }

@@ -21,6 +21,9 @@ public:
                              std::unique_ptr<Vi>& vi);
     ~Vi();
 
+    /// Invalidates the handle, and releases the threads that wait for the VI.
+    void end_calls() noexcept;
+
     Nic& nic() const noexcept { return nic_; }
     VIP_VI_HANDLE handle() const noexcept { return registration_.handle(); }
     const Endpoint& endpoint() const noexcept { return *endpoint_; }

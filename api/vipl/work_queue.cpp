@@ -40,11 +40,14 @@ VIP_RETURN uses_cq() noexcept {
 
 }  // namespace
 
-VIP_RETURN WorkQueue::wait(const Deadline& deadline, VIP_DESCRIPTOR** descriptor) noexcept {
+VIP_RETURN WorkQueue::wait(const Deadline& deadline, VIP_DESCRIPTOR** descriptor) {
     if (cq_ != nullptr) return uses_cq();
-    VIP_RETURN result = VIP_NOT_DONE;
-    if (wait_until(*queue_, deadline, [&] { return (result = done(descriptor)) != VIP_NOT_DONE; })) return result;
-    return deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
+    VIP_RETURN result = done(descriptor);
+    if (result != VIP_NOT_DONE) return result;
+    return wait_on(vi_, [&] {
+        if (wait_until(*queue_, deadline, [&] { return (result = done(descriptor)) != VIP_NOT_DONE; })) return result;
+        return deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
+    });
 }
 
 VIP_RETURN WorkQueue::notify(VIP_PVOID context, NotifyHandler handler) {

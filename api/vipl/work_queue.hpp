@@ -33,7 +33,7 @@ public:
     /// Takes the descriptor at the head. Returns VIP_SUCCESS or VIP_DESCRIPTOR_ERROR; the latter with NULL if the queue
     /// is empty. Otherwise returns VIP_NOT_DONE and writes nothing.
     VIP_RETURN done(VIP_DESCRIPTOR** descriptor) noexcept;
-    VIP_RETURN wait(const Deadline& deadline, VIP_DESCRIPTOR** descriptor) noexcept;
+    VIP_RETURN wait(const Deadline& deadline, VIP_DESCRIPTOR** descriptor);
     VIP_RETURN notify(VIP_PVOID context, NotifyHandler handler);
     void cancel_notifies() noexcept { notifier_.stop(); }
 

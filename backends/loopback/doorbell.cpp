@@ -8,8 +8,15 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "core/base/waiting.hpp"
+
 namespace viaduct::loopback {
 namespace {
+
+void wake(int event_fd) noexcept {
+    const CancellationHold hold;
+    eventfd_write(event_fd, 1);
+}
 
 /// Rings a board. The caller has already made its message visible.
 void ring_board(wire::DoorbellBoard& board, int event_fd, std::uint32_t number) noexcept {
@@ -23,7 +30,7 @@ void ring_board(wire::DoorbellBoard& board, int event_fd, std::uint32_t number) 
         board.words[word].fetch_or(bit);
         board.summary[word / 64].fetch_or(std::uint64_t{1} << (word % 64));
     }
-    if (board.agent_asleep.load() != 0 && board.agent_asleep.exchange(0) != 0) eventfd_write(event_fd, 1);
+    if (board.agent_asleep.load() != 0 && board.agent_asleep.exchange(0) != 0) wake(event_fd);
 }
 
 }  // namespace
@@ -166,7 +173,7 @@ void Doorbells::ring_self(std::uint32_t number) noexcept { ring_board(own_->bits
 
 void Doorbells::wake_agent() noexcept {
     own_->bits().agent_asleep.store(0);
-    eventfd_write(own_->event_fd(), 1);
+    wake(own_->event_fd());
 }
 
 Result<RemoteDoorbell> RemoteDoorbell::open(const UniqueFd& memory, UniqueFd event) noexcept {

@@ -14,6 +14,7 @@
 #include "backends/support/services.hpp"
 #include "core/base/abstract_socket.hpp"
 #include "core/base/hex.hpp"
+#include "core/base/waiting.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {
@@ -88,6 +89,7 @@ Status send_message(int socket, const void* message, std::size_t size, std::span
         item->cmsg_len = CMSG_LEN(descriptors.size_bytes());
         std::memcpy(CMSG_DATA(item), descriptors.data(), descriptors.size_bytes());
     }
+    const CancellationHold hold;
     if (sendmsg(socket, &header, MSG_NOSIGNAL) < 0) return Status::from_errno(errno, "sendmsg to a peer");
     return {};
 }

@@ -130,6 +130,7 @@ Result<PendingConnections> PendingConnections::create(UniqueFd listening) noexce
     if (epoll_ctl(pending.epoll_.get(), EPOLL_CTL_ADD, listening.get(), &event) != 0)
         return Status::from_errno(errno, "epoll_ctl");
     pending.listening_ = std::move(listening);
+    pending.in_children_ = ClosedInChildren(pending.listening_.get());
     return pending;
 }
 

@@ -10,6 +10,7 @@
 #include "backends/loopback/connection.hpp"
 #include "backends/loopback/handshake.hpp"
 #include "core/backend.hpp"
+#include "core/base/fork.hpp"
 
 namespace viaduct::loopback {
 
@@ -68,6 +69,7 @@ private:
 
     UniqueFd epoll_;
     UniqueFd listening_;
+    ClosedInChildren in_children_;  // listening_
     std::unordered_map<int, UniqueFd> accepted_;
 };
 

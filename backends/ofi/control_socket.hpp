@@ -10,21 +10,22 @@
 #include "backends/ofi/control.hpp"
 #include "backends/ofi/session.hpp"
 #include "core/address.hpp"
+#include "core/base/fork.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/status.hpp"
 
 namespace viaduct::ofi {
 
-/// Owns the descriptor of a socket. Closing it ends the connection, or stops listening, even if a forked child has the
-/// descriptor open.
+/// Owns the descriptor of a socket, which forked children close.
 class Socket {
 public:
     Socket() noexcept = default;
-    explicit Socket(UniqueFd fd) noexcept : fd_(std::move(fd)) {}
+    explicit Socket(UniqueFd fd) noexcept : fd_(std::move(fd)), in_children_(fd_.get()) {}
     Socket(Socket&&) noexcept = default;
     Socket& operator=(Socket&& other) noexcept {
         close();
         fd_ = std::move(other.fd_);
+        in_children_ = std::move(other.in_children_);
         return *this;
     }
     ~Socket() { close(); }
@@ -32,12 +33,13 @@ public:
     int get() const noexcept { return fd_.get(); }
     explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
     void close() noexcept {
-        if (fd_) shutdown(fd_.get(), SHUT_RDWR);
+        in_children_.reset();
         fd_.reset();
     }
 
 private:
     UniqueFd fd_;
+    ClosedInChildren in_children_;
 };
 
 class ControlSocket {

@@ -80,6 +80,7 @@ Status Engine::start(const HostAddress& host) {
 
 Status Engine::add_lane() {
     fid_ep* endpoint = nullptr;
+    lanes_.reserve(lanes_.size() + 1);
     if (const int error = fi_endpoint(domain_.get(), info_.get(), &endpoint, nullptr); error != 0)
         return library_.failure(error, "fi_endpoint");
     lanes_.push_back(owned(endpoint));

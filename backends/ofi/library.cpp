@@ -7,10 +7,10 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <optional>
 
 #include "backends/ofi/environment.hpp"
+#include "core/base/fork.hpp"
 #include "core/base/socket_address.hpp"
 #include "core/log.hpp"
 
@@ -56,7 +56,7 @@ Status Library::load() {
 }
 
 Result<const Library*> Library::get() noexcept try {
-    static std::mutex mutex;
+    static constinit ProcessMutex mutex;
     static Library library;
     static std::optional<Status> loaded;
     const std::lock_guard lock(mutex);

@@ -8,6 +8,7 @@
 
 #include "backends/ofi/endpoint.hpp"
 #include "backends/ofi/listener.hpp"
+#include "core/base/fork.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::ofi {
@@ -44,17 +45,12 @@ void enlist(std::vector<std::weak_ptr<Connection>>& list, bool& is_listed,
 }  // namespace
 
 Result<std::shared_ptr<Node>> Node::open(const HostAddress& host) {
-    struct Open {
-        pid_t process;  // a forked child cannot use the nodes of its parent
-        std::weak_ptr<Node> node;
-    };
-    static std::mutex mutex;
-    static std::vector<Open> open_ones;
+    static std::vector<std::weak_ptr<Node>> open_ones;
+    static constinit ProcessMutex mutex([](void*) noexcept { open_ones.clear(); });
     const std::lock_guard lock(mutex);
-    std::erase_if(open_ones, [](const Open& open) { return open.node.expired(); });
-    for (const Open& open : open_ones)
-        if (auto found = open.node.lock(); open.process == getpid() && found != nullptr && found->host() == host)
-            return found;
+    std::erase_if(open_ones, [](const auto& node) { return node.expired(); });
+    for (const auto& node : open_ones)
+        if (auto found = node.lock(); found != nullptr && found->host() == host) return found;
     const auto policy = Policy::from_environment();
     if (!policy.ok()) return policy.status();
     auto engine = Engine::open(host);
@@ -67,7 +63,7 @@ Result<std::shared_ptr<Node>> Node::open(const HostAddress& host) {
         const Guard guard(*node);
         node->agent_ = std::move(*agent);
     }
-    open_ones.push_back({getpid(), node});
+    open_ones.push_back(node);
     return node;
 }
 

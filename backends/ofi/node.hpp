@@ -15,6 +15,7 @@
 #include "backends/ofi/regions.hpp"
 #include "backends/ofi/warning_limit.hpp"
 #include "backends/support/flusher.hpp"
+#include "core/base/waiting.hpp"
 
 namespace viaduct::ofi {
 
@@ -41,6 +42,7 @@ public:
         Guard& operator=(const Guard&) = delete;
 
     private:
+        const CancellationHold hold_;
         Node& node_;
         const std::lock_guard<std::recursive_mutex> lock_;
     };

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "core/base/waiting.hpp"
+
 namespace viaduct::support {
 namespace {
 
@@ -17,6 +19,7 @@ constexpr int MADV_POPULATE_READ = 22;
 /// each page, this is the only check.
 bool is_there(std::uint64_t first_page, std::uint64_t pages, std::uint64_t page_bytes, Probe probe) noexcept {
     auto* const begin = reinterpret_cast<void*>(first_page * page_bytes);
+    const CancellationHold hold;
     if (msync(begin, pages * page_bytes, MS_ASYNC) != 0) return false;
     if (probe == Probe::Mapping || madvise(begin, pages * page_bytes, MADV_POPULATE_READ) == 0) return true;
     auto* const known = reinterpret_cast<void*>(reinterpret_cast<std::uint64_t>(&begin) / page_bytes * page_bytes);

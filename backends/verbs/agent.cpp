@@ -10,6 +10,7 @@
 #include <new>
 
 #include "core/base/thread.hpp"
+#include "core/base/waiting.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::verbs {
@@ -74,6 +75,7 @@ Result<std::unique_ptr<Agent>> Agent::start(ibv_context* context, AsyncObserver&
     std::unique_ptr<Agent> agent(new Agent(context, observer));
     agent->channel_.reset(rdma_create_event_channel());
     if (agent->channel_ == nullptr) return Status::from_errno(errno, "rdma_create_event_channel");
+    agent->in_children_ = ClosedInChildren(agent->channel_->fd);
     agent->wake_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!agent->wake_ || !make_nonblocking(agent->channel_->fd) || !make_nonblocking(context->async_fd))
         return Status::from_errno(errno, "cannot create the descriptors of the agent");
@@ -90,6 +92,7 @@ Agent::~Agent() {
 }
 
 void Agent::wake() noexcept {
+    const CancellationHold hold;
     // Fails only if the counter would overflow, and then the descriptor is readable, too.
     if (eventfd_write(wake_.get(), 1) != 0) return;
 }

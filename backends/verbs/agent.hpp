@@ -17,6 +17,7 @@
 #include "backends/verbs/owners.hpp"
 #include "core/backend.hpp"
 #include "core/base/counter.hpp"
+#include "core/base/fork.hpp"
 #include "core/base/unique_fd.hpp"
 
 namespace viaduct::verbs {
@@ -141,6 +142,7 @@ private:
     ibv_context* context_;
     AsyncObserver& observer_;
     EventChannelOwner channel_;
+    ClosedInChildren in_children_;  // of channel_
     UniqueFd wake_;
     std::atomic<bool> stop_{false};
     std::atomic<int> watched_{-1};

@@ -47,8 +47,8 @@ ContextOwner open_context(const std::string& name) {
 }  // namespace
 
 Result<std::shared_ptr<Nic>> Nic::open(const Interface& interface) {
-    static std::mutex mutex;
     static std::vector<std::weak_ptr<Nic>> open_ones;
+    static constinit ProcessMutex mutex([](void*) noexcept { open_ones.clear(); });
     const std::lock_guard lock(mutex);
     std::erase_if(open_ones, [](const auto& nic) { return nic.expired(); });
     for (const auto& nic : open_ones)
@@ -68,6 +68,7 @@ Status Nic::open_device() {
     if (!place.ok()) return place.status();
     context_ = open_context(place.value().device);
     if (context_ == nullptr) return Status::from_errno(errno, "ibv_open_device");
+    in_children_ = ClosedInChildren(context_->cmd_fd);
     ibv_device_attr_ex limits{};
     if (const int error = ibv_query_device_ex(context_.get(), nullptr, &limits); error != 0)
         return Status::from_errno(error, "ibv_query_device_ex");

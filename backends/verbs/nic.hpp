@@ -13,6 +13,7 @@
 #include "backends/verbs/regions.hpp"
 #include "backends/verbs/windows.hpp"
 #include "core/backend.hpp"
+#include "core/base/fork.hpp"
 
 namespace viaduct::verbs {
 
@@ -64,6 +65,7 @@ private:
 
     const HostAddress host_;
     ContextOwner context_;
+    ClosedInChildren in_children_;  // of context_; the card has the queue pairs as long as it is open
     ibv_device_attr limits_{};
     ibv_port_attr port_{};
     bool has_unreliable_ = false;

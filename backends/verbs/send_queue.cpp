@@ -12,6 +12,7 @@
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/pieces.hpp"
 #include "backends/verbs/windows.hpp"
+#include "core/base/waiting.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -61,6 +62,7 @@ SendQueue::SendQueue(Device& device, CompletionQueue& completions, const WorkQue
     : WorkQueue(QueueKind::Send, completions, init),
       device_(device),
       regions_(device.nic().regions()),
+      software_(device.nic().is_software()),
       signal_interval_(std::max(init.depth / 2, 1u)) {
     work_.sg_list = &piece_;
     work_.num_sge = 1;
@@ -175,6 +177,16 @@ Status SendQueue::refuse(int error) noexcept {
                            : Status::from_errno(error, "ibv_post_send");
 }
 
+[[gnu::always_inline]] inline int SendQueue::submit(ibv_send_wr& work) noexcept {
+    return software_ ? submit_to_software(work) : ibv_post_send(queue_pair_, &work, &refused_);
+}
+
+/// Software makes a system call, in which a thread could be cancelled.
+int SendQueue::submit_to_software(ibv_send_wr& work) noexcept {
+    const CancellationHold hold;
+    return ibv_post_send(queue_pair_, &work, &refused_);
+}
+
 /// An invalid request is replaced by an empty write, which completes in order and transfers no data.
 [[gnu::always_inline]] inline Status SendQueue::post_to_hardware(const SendRequest& request, Slot& slot) noexcept {
     const bool faulty = slot.fault != CompletionCode::Success;
@@ -195,10 +207,7 @@ Status SendQueue::refuse(int error) noexcept {
     else
         work.imm_data = htonl(request.immediate);
     describe_target(faulty ? nothing : request, work);
-    const Status status = hand_over(signal, [&] {
-        ibv_send_wr* refused = nullptr;
-        return ibv_post_send(queue_pair_, &work, &refused);
-    });
+    const Status status = hand_over(signal, [&] { return submit(work); });
     if (faulty && reliable_ && status.ok())
         set_mode(Mode::Stalled);  // later requests are flushed when the error is
                                   // reported
@@ -294,7 +303,7 @@ template <Opcode opcode, class Otherwise>
     piece_ = {.addr = reinterpret_cast<std::uintptr_t>(piece.address), .length = piece.length, .lkey = piece.key};
     push_directly(place);
     traffic_.add(static_cast<CountedOperation>(opcode), Way::Device, piece.length);
-    if (ibv_post_send(queue_pair_, &work_, &refused_) != 0) [[unlikely]]
+    if (submit(work_) != 0) [[unlikely]]
         return post_again(opcode);
     mutex().unlock();
     return nullptr;

@@ -68,6 +68,8 @@ private:
     [[gnu::cold, gnu::noinline]] Status refuse(int error) noexcept;
     void renew_regions() noexcept;
     Status post_to_hardware(const SendRequest& request, Slot& slot) noexcept;
+    int submit(ibv_send_wr& work) noexcept;
+    [[gnu::cold, gnu::noinline]] int submit_to_software(ibv_send_wr& work) noexcept;
     Status bind_in_hardware(MemoryWindow& window, const backend::BindRequest& request, Slot& slot);
     template <class Post>
     Status hand_over(bool signal, Post post) noexcept;
@@ -85,6 +87,7 @@ private:
 
     Device& device_;
     const RegionTable& regions_;
+    const bool software_;  // Soft-RoCE
     const std::uint32_t signal_interval_;
     std::uint32_t unsignaled_ = 0;  // number of unsignaled requests since the last signaled one; guarded by mutex()
     support::OutgoingTraffic<Way::Device, Way::Device> traffic_;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/base/waiting.hpp"
 #include "core/completion_queue.hpp"
 
 namespace viaduct {
@@ -21,6 +22,7 @@ void ReadableFlag::set(bool wanted) noexcept {
     if (wanted == set_) return;
     set_ = wanted;
     if (!fd_) return;
+    const CancellationHold hold;
     eventfd_t value = 1;
     if (wanted) {
         eventfd_write(fd_.get(), value);
@@ -35,7 +37,7 @@ namespace {
 
 bool blocks(int fd) noexcept { return (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0; }
 
-bool spin_until_readable(int fd, const Deadline& deadline) noexcept {
+bool spin_until_readable(int fd, const Deadline& deadline) {
     const auto spin_end = std::min(Deadline::Clock::now() + spin_time(), deadline.point());
     while (Deadline::Clock::now() < spin_end)
         if (await_readable(fd, Deadline::now())) return true;
@@ -44,24 +46,26 @@ bool spin_until_readable(int fd, const Deadline& deadline) noexcept {
 
 }  // namespace
 
-Status await_readable(int fd) noexcept {
-    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&waiter, 1, blocks(fd) ? -1 : 0);
-    if (ready == 1) return {};
-    return {Code::WouldBlock, "no event is pending", ready == 0 ? EAGAIN : errno};
+Status await_readable(int fd) {
+    switch (sleep_until_readable({&fd, 1}, blocks(fd) ? Deadline::never() : Deadline::now())) {
+        case Woken::Ready: return {};
+        case Woken::Late: return {Code::WouldBlock, "no event is pending", EAGAIN};
+        case Woken::Signal: return {Code::WouldBlock, "a signal ended the wait", EINTR};
+        case Woken::Closed: break;
+    }
+    return {Code::InvalidState, closed_while_waiting};
 }
 
-bool await_readable(int fd, const Deadline& deadline) noexcept {
-    pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
-    return ::poll(&waiter, 1, deadline.poll_timeout_ms()) == 1;
+bool await_readable(int fd, const Deadline& deadline) {
+    return sleep_until_readable({&fd, 1}, deadline) == Woken::Ready;
 }
 
-Status await_readable_soon(int fd) noexcept {
+Status await_readable_soon(int fd) {
     if (blocks(fd) && spin_until_readable(fd, Deadline::never())) return {};
     return await_readable(fd);
 }
 
-bool await_readable_soon(int fd, const Deadline& deadline) noexcept {
+bool await_readable_soon(int fd, const Deadline& deadline) {
     return spin_until_readable(fd, deadline) || await_readable(fd, deadline);
 }
 

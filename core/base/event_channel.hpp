@@ -32,17 +32,17 @@ private:
     bool set_ = false;
 };
 
-/// Waits until the descriptor is readable. WouldBlock: it is not readable and O_NONBLOCK is set (sys_errno() is
-/// EAGAIN), or a signal was delivered (EINTR).
-VIADUCT_EXPORT Status await_readable(int fd) noexcept;
+/// Waits until the descriptor is readable; see core/base/waiting.hpp. WouldBlock: it is not readable and O_NONBLOCK is
+/// set (sys_errno() is EAGAIN), or a signal ended the wait (EINTR). InvalidState: the object was closed.
+VIADUCT_EXPORT Status await_readable(int fd);
 
-/// The same with a deadline; ignores O_NONBLOCK. False: the deadline passed, or a signal was delivered.
-VIADUCT_EXPORT bool await_readable(int fd, const Deadline& deadline) noexcept;
+/// The same with a deadline; ignores O_NONBLOCK. False: the wait ended for another reason.
+VIADUCT_EXPORT bool await_readable(int fd, const Deadline& deadline);
 
 /// The same, but poll for spin_time() before they sleep: for events that usually follow so soon that waking a thread
 /// would take longer.
-VIADUCT_EXPORT Status await_readable_soon(int fd) noexcept;
-VIADUCT_EXPORT bool await_readable_soon(int fd, const Deadline& deadline) noexcept;
+VIADUCT_EXPORT Status await_readable_soon(int fd);
+VIADUCT_EXPORT bool await_readable_soon(int fd, const Deadline& deadline);
 
 /// Holds at most `capacity` events. Allocates memory only when it is created or enlarged, where it may throw
 /// std::bad_alloc. Thread-safe.

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <new>
 
+#include "core/base/fork.hpp"
 #include "core/base/reserved_memory.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -51,10 +52,12 @@ public:
         return object;
     }
 
-    /// Invalidates a handle if it is that of this object.
-    void end(void* handle, std::uint8_t kind, const void* object) noexcept {
+    /// Invalidates a handle if it is that of this object. Returns whether it is.
+    bool end(void* handle, std::uint8_t kind, const void* object) noexcept {
         const std::lock_guard lock(mutex_);
-        if (find(handle, kind) == object) end(static_cast<Slot*>(handle));
+        if (find(handle, kind) != object) return false;
+        end(static_cast<Slot*>(handle));
+        return true;
     }
 
     /// Finds several handles with fewer loads. Handles that are created later are not found.
@@ -104,13 +107,20 @@ public:
         return offset_of(pointer) / sizeof(Slot) < used;
     }
 
+    /// Whether the handle was valid when a parent process forked this one, and its slot was not used since.
+    bool was_inherited(const void* handle) const noexcept {
+        if (!holds(handle)) return false;
+        const auto* slot = static_cast<const Slot*>(handle);
+        return slot->kind.load() == 0 && slot->object.load() == handle;
+    }
+
     /// The number of a handle's slot: unique among valid handles, and not reused soon.
     std::uint32_t number_of(const void* handle) const noexcept { return static_cast<std::uint32_t>(place_of(handle)); }
 
 private:
     struct Contents {
         std::array<std::byte, face_bytes> face;
-        std::atomic<void*> object;
+        std::atomic<void*> object;       // in the slot of an inherited handle: the slot
         std::atomic<std::uint8_t> kind;  // 0: not valid
         void* next;                      // the slot that was invalidated after this one
     };
@@ -154,6 +164,20 @@ private:
         return new (memory) Slot{};
     }
 
+    /// In a forked child: invalidates the handles of the parent.
+    static void forget_all(void* slots) noexcept {
+        auto& own = *static_cast<HandleSlots*>(slots);
+        for (std::size_t place = 0; place < own.used_.load(); ++place) {
+            auto* const slot = reinterpret_cast<Slot*>(own.base_.load()) + place;
+            if (slot->kind.load() == 0) continue;
+#if defined(__SANITIZE_ADDRESS__)
+            __lsan_ignore_object(slot->object.load());  // the child keeps what its parent has made
+#endif
+            slot->object.store(slot);
+            own.end(slot);
+        }
+    }
+
     void end(Slot* slot) noexcept {
         slot->kind.store(0, std::memory_order_release);
         if (newest_idle_ == nullptr)
@@ -164,9 +188,9 @@ private:
         ++idle_;
     }
 
-    std::atomic<std::uintptr_t> base_{0};  // set before used_ first grows
-    std::atomic<std::size_t> used_{0};     // number of slots that have been used
-    std::mutex mutex_;                     // guards the members below and changes of slots
+    std::atomic<std::uintptr_t> base_{0};   // set before used_ first grows
+    std::atomic<std::size_t> used_{0};      // number of slots that have been used
+    ProcessMutex mutex_{forget_all, this};  // guards the members below and changes of slots
     Slot* oldest_idle_ = nullptr;
     Slot* newest_idle_ = nullptr;
     std::size_t idle_ = 0;

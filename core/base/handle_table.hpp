@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/base/fork.hpp"
 #include "core/base/reserved_memory.hpp"
 
 namespace viaduct {
@@ -23,6 +24,7 @@ class HandleTable {
 public:
     explicit HandleTable(std::uint8_t kind) noexcept : kind_(kind) {}
     ~HandleTable() {
+        mutex_.retire();
         if (mask_.load(std::memory_order_relaxed) == offset_mask)
             ::munmap(slots_.load(std::memory_order_relaxed), mapped_bytes);
     }
@@ -66,10 +68,17 @@ public:
         return object;
     }
 
+    /// Whether the handle was valid when a parent process forked this one, and its slot was not used since.
+    bool was_inherited(std::uint64_t handle) const noexcept {
+        const std::uint64_t place = (handle & mask_.load(std::memory_order_acquire)) / sizeof(Slot);
+        const Slot& slot = slots_.load(std::memory_order_relaxed)[place];
+        return handle != 0 && slot.handle.load() == 0 && reinterpret_cast<std::uint64_t>(slot.object.load()) == handle;
+    }
+
 private:
     struct Slot {
         std::atomic<std::uint64_t> handle{0};
-        std::atomic<Object*> object{nullptr};
+        std::atomic<Object*> object{nullptr};  // in the slot of an inherited handle: this handle
     };
     static constexpr std::uint32_t max_slots = 1 << 20;
     static constexpr std::size_t mapped_bytes = max_slots * sizeof(Slot);
@@ -91,6 +100,18 @@ private:
         generations_.push_back(0);
     }
 
+    /// In a forked child: invalidates the handles of the parent.
+    static void forget_all(void* table) noexcept {
+        auto& own = *static_cast<HandleTable*>(table);
+        for (std::uint32_t index = 1; index < own.generations_.size(); ++index) {
+            Slot& slot = own.slots_.load(std::memory_order_relaxed)[index];
+            const std::uint64_t handle = slot.handle.exchange(0);
+            if (handle == 0) continue;
+            slot.object.store(reinterpret_cast<Object*>(handle), std::memory_order_relaxed);
+            own.free_.push_back(index);
+        }
+    }
+
     /// Adds a slot to free_. False: all are in use. Throws std::bad_alloc.
     bool add_slot() {
         if (generations_.empty()) map_slots();
@@ -106,7 +127,7 @@ private:
 
     std::atomic<std::uint64_t> mask_{sizeof(Slot)};  // of the offset
     std::atomic<Slot*> slots_{no_slots_};
-    std::mutex mutex_;  // guards the members below and all changes
+    ProcessMutex mutex_{forget_all, this};  // guards the members below and all changes
     std::vector<std::uint32_t> generations_;
     std::vector<std::uint32_t> free_;
     std::uint8_t kind_;

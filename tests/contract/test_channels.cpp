@@ -408,7 +408,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
         accept_on(port, *listener);
         for (std::uint64_t i = 0; i < rounds; ++i) {
             must(queue->arm());
-            if (!queue->ready()) require(channel->sleep(patience()), "an event");
+            if (!queue->ready()) require(channel->sleep(patience()) == Woken::Ready, "an event");
             const Completion received = port.received();
             require(received.code == CompletionCode::Success, "receive");
             port.post(receive_of(i, into));

@@ -180,14 +180,14 @@ TEST_CASE("completion queue: ready() takes nothing") {
 TEST_CASE("channel: sleep ends with an event, the deadline or a signal") {
     Source source;
     Channel& channel = source.queue().channel();
-    CHECK_FALSE(channel.sleep(Deadline::now()));
-    CHECK_FALSE(channel.sleep(Deadline::after(1ms)));
+    CHECK(channel.sleep(Deadline::now()) == Woken::Late);
+    CHECK(channel.sleep(Deadline::after(1ms)) == Woken::Late);
     must(source.queue().arm());
     source.produce(1);
-    CHECK(channel.sleep(Deadline::never()));
-    CHECK(channel.sleep(Deadline::never()));  // takes nothing
+    CHECK(channel.sleep(Deadline::never()) == Woken::Ready);
+    CHECK(channel.sleep(Deadline::never()) == Woken::Ready);  // takes nothing
     CHECK(channel.take_event().ok());
-    CHECK_FALSE(channel.sleep(Deadline::now()));
+    CHECK(channel.sleep(Deadline::now()) == Woken::Late);
     CHECK(channel.take_event().status().code() == Code::WouldBlock);
 }
 

@@ -198,7 +198,7 @@ TEST_CASE("event channel: with several threads, each event is taken once") {
 
 namespace {
 
-using Await = viaduct::Status (*)(int) noexcept;
+using Await = viaduct::Status (*)(int);
 constexpr std::array<Await, 2> waits{await_readable, await_readable_soon};
 
 }  // namespace
@@ -260,8 +260,7 @@ TEST_CASE("await_readable: the deadline ends the wait") {
     EventChannel<int> channel(1);
     const int fd = channel.fd();
     set_nonblocking(fd, true);  // has no effect on these
-    for (const auto wait :
-         std::array<bool (*)(int, const Deadline&) noexcept, 2>{await_readable, await_readable_soon}) {
+    for (const auto wait : std::array<bool (*)(int, const Deadline&), 2>{await_readable, await_readable_soon}) {
         for (const auto timeout : {std::chrono::microseconds(10), std::chrono::microseconds(2000)}) {
             const auto deadline = Deadline::after(timeout);
             CHECK_FALSE(wait(fd, deadline));

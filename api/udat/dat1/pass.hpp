@@ -26,9 +26,9 @@ To same(From from) noexcept {
     }
 }
 
-/// Calls a function of 2.0 that takes the same arguments in 1.2.
+/// Calls a function of 2.0 that takes the same arguments in 1.2. Not noexcept: a waiting thread may be cancelled.
 template <class... To>
-DAT_RETURN pass(dat2::DAT_RETURN (*call)(To...), auto... arguments) noexcept {
+DAT_RETURN pass(dat2::DAT_RETURN (*call)(To...), auto... arguments) {
     return result_of(call(same<To>(arguments)...));
 }
 

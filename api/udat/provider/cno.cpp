@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/cno.hpp"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -160,16 +159,20 @@ bool Cno::awaited() const noexcept {
     return consumers_.present != 0;
 }
 
-DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) noexcept { return await(consumers_, deadline, evd); }
+DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) {
+    const WaitOn<Cno> call(*this);
+    evd = DAT_HANDLE_NULL;
+    return call.closed() ? success : await(consumers_, deadline, evd);
+}
 
-DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd) noexcept try {
+DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd) try {
     const WaitScope scope(*this, waiters);
     evd = DAT_HANDLE_NULL;
     while (!closing_) {
         if (take(waiters, evd)) return success;
         if (deadline.passed()) return error(DAT_QUEUE_EMPTY);
-        pollfd look{.fd = make_fd(waiters), .events = POLLIN, .revents = 0};
-        if (::poll(&look, 1, deadline.poll_timeout_ms()) < 0) return error(DAT_INTERRUPTED_CALL);
+        const int source = make_fd(waiters);
+        if (sleep_until_readable({&source, 1}, deadline) == Woken::Signal) return error(DAT_INTERRUPTED_CALL);
     }
     return success;
 } catch (const std::exception& problem) {
@@ -227,17 +230,13 @@ void Cno::set_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
 
 void Cno::close() noexcept {
     closing_ = true;
-    const auto wake = [this] {
+    {
         const std::lock_guard lock(lock_);
-        for (Waiters* waiters : all_waiters_) waiters->flag.set(true);
-    };
-    wake();
+        agents_.flag.set(true);
+    }
     if (agent_thread_.get_id() == std::this_thread::get_id()) *agent_stops_ = true;
     end_thread(agent_thread_);
-    while (awaited()) {
-        wake();
-        std::this_thread::yield();
-    }
+    end_waits(handle());
 }
 
 DAT_RETURN Cno::query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const {

@@ -49,7 +49,7 @@ public:
 
     /// Takes the dispatcher that triggered first. Returns false if there is none.
     bool take(DAT_HANDLE& evd) noexcept { return take(consumers_, evd); }
-    DAT_RETURN wait(const Deadline& deadline, DAT_HANDLE& evd) noexcept;
+    DAT_RETURN wait(const Deadline& deadline, DAT_HANDLE& evd);
 
     /// Reports whether a thread of the consumer is in wait().
     bool awaited() const noexcept;
@@ -75,7 +75,7 @@ private:
     class WaitScope;
 
     int make_fd(Waiters& waiters);
-    DAT_RETURN await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd) noexcept;
+    DAT_RETURN await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd);
     bool take(Waiters& waiters, DAT_HANDLE& evd) noexcept;
     bool take_trigger(Waiters& waiters, DAT_HANDLE& evd) noexcept;
     void check_completions_of_members() noexcept;

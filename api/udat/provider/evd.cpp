@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/evd.hpp"
 
-#include <poll.h>
-
 #include <array>
 #include <cerrno>
 #include <thread>
@@ -59,8 +57,8 @@ DAT_RETURN too_long(DAT_COUNT wanted, std::uint32_t limit) noexcept {
 }
 
 /// Held while looking up the endpoint of a connection, which may belong to another IA and be freed at the same time.
-std::mutex& looking_up() noexcept {
-    static std::mutex mutex;
+ProcessMutex& looking_up() noexcept {
+    static constinit ProcessMutex mutex;
     return mutex;
 }
 
@@ -314,6 +312,8 @@ namespace {
     return invalid_state(DAT_INVALID_STATE_EVD_WAITER, "another thread waits for events of the EVD");
 }
 
+DAT_RETURN freed() noexcept { return refuse(error(DAT_ABORT), "the EVD was freed during the wait"); }
+
 DAT_RETURN unwaitable() noexcept {
     return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE, "dat_evd_set_unwaitable was called");
 }
@@ -365,11 +365,11 @@ public:
         return {};
     }
     /// If no descriptor can wake the thread, it polls periodically.
-    bool sleep(const Deadline& deadline) noexcept {
-        constexpr int look_again_ms = 1;
-        const int left_ms = deadline.poll_timeout_ms();
-        interrupted_ = evd_.sleep(hears_ || left_ms == 0 ? left_ms : look_again_ms) < 0;
-        return !interrupted_;
+    bool sleep(const Deadline& deadline) {
+        constexpr std::chrono::milliseconds look_again(1);
+        const Woken woken = evd_.sleep(hears_ ? deadline : std::min(deadline, Deadline::after(look_again)));
+        interrupted_ = woken == Woken::Signal;
+        return !interrupted_ && woken != Woken::Closed;
     }
 
 private:
@@ -396,19 +396,17 @@ Status Evd::watch_completions() noexcept {
     return completions_->arm(notification() == Notification::Solicited ? Arm::Solicited : Arm::Any);
 }
 
-/// Like poll(2), returns a negative number if a signal interrupted the call.
-int Evd::sleep(int timeout_ms) noexcept {
+Woken Evd::sleep(const Deadline& deadline) {
     counters.add(DCNT_EVD_WAIT_BLOCKED);
-    std::array<pollfd, 2> sources{};
+    std::array<int, 2> sources{-1, completion_fd()};
     {
         const std::lock_guard lock(lock_);
-        sources[0] = {.fd = news_.fd(), .events = POLLIN, .revents = 0};
+        sources[0] = news_.fd();
     }
-    sources[1] = {.fd = completion_fd(), .events = POLLIN, .revents = 0};
-    return ::poll(sources.data(), sources.size(), timeout_ms);
+    return sleep_until_readable(sources, deadline);
 }
 
-DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
+DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) {
     if (threshold > 1 && notification() == Notification::Solicited)
         return invalid_state(DAT_INVALID_STATE_EVD_CONFIG_SOLICITED,
                              "a threshold, while an endpoint notifies with DAT_COMPLETION_SOLICITED_WAIT_FLAG");
@@ -417,18 +415,20 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
                              "a threshold, while an endpoint notifies with DAT_COMPLETION_UNSIGNALLED_FLAG");
     if (!waitable_) return unwaitable();
     nmore = 0;
+    const WaitOn<Evd> call(*this);
+    if (call.closed()) return freed();
     Waiting waiter(*this, nmore);
     if (!waiter.admitted()) return has_waiter();
     if (!waitable_) return unwaitable();  // checked again, because from here on dismiss_waiter() sees this thread
     counters.add(DCNT_EVD_WAIT);
     bool taken = false;
     wait_until(waiter, deadline, [&] {
-        taken = dismissal_ == success && has(threshold, event, nmore);
-        return taken || dismissal_ != success;
+        taken = !dismissed_ && has(threshold, event, nmore);
+        return taken || dismissed_;
     });
     if (taken) return success;
-    if (const DAT_RETURN result = dismissal_; result != success)
-        return refuse(result, "the EVD was freed or made unwaitable during the wait");
+    if (call.closed()) return freed();
+    if (dismissed_) return unwaitable();
     return error(waiter.interrupted() ? DAT_INTERRUPTED_CALL : DAT_TIMEOUT_EXPIRED);
 }
 
@@ -444,8 +444,9 @@ void Evd::end_wait(std::size_t told) noexcept {
     waiting_ = false;  // the dispatcher may be freed once the lock is released
 }
 
-void Evd::dismiss_waiter(DAT_RETURN result) noexcept {
-    dismissal_ = result;
+/// Wakes the waiter, because the dispatcher has become unwaitable, and waits until it has left.
+void Evd::dismiss_waiter() noexcept {
+    dismissed_ = true;
     while (true) {
         {
             const std::lock_guard lock(lock_);
@@ -454,12 +455,12 @@ void Evd::dismiss_waiter(DAT_RETURN result) noexcept {
         }
         std::this_thread::yield();
     }
-    dismissal_ = DAT_SUCCESS;
+    dismissed_ = false;
 }
 
 void Evd::await_lookups() noexcept { const std::lock_guard lock(looking_up()); }
 
-void Evd::close() noexcept { dismiss_waiter(error(DAT_ABORT)); }
+void Evd::close() noexcept { end_waits(handle()); }
 
 // ---- Configuration ------------------------------------------------------------------------------------------------
 
@@ -485,7 +486,7 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
 
 void Evd::set_waitable(bool waitable) noexcept {
     waitable_ = waitable;
-    if (!waitable) dismiss_waiter(error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE));
+    if (!waitable) dismiss_waiter();
 }
 
 void Evd::set_enabled(bool enabled) noexcept {

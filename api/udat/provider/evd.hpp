@@ -102,10 +102,7 @@ public:
     void report_overflow() noexcept;
 
     DAT_RETURN dequeue(DAT_EVENT& event) noexcept;
-    DAT_RETURN wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
-
-    /// Wakes the waiter, whose wait returns `result`, and waits until it has left.
-    void dismiss_waiter(DAT_RETURN result) noexcept;
+    DAT_RETURN wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore);
 
     void close() noexcept override;
 
@@ -167,7 +164,8 @@ private:
     Status watch_completions() noexcept;
     void watch_for_cno() noexcept;
     Cno* cno() const noexcept;
-    int sleep(int timeout_ms) noexcept;
+    Woken sleep(const Deadline& deadline);
+    void dismiss_waiter() noexcept;
 
     const DAT_EVD_FLAGS flags_;
     std::atomic<std::size_t> capacity_;   // the length that the consumer requested
@@ -178,7 +176,7 @@ private:
     std::atomic<bool> enabled_{true};
     std::atomic<bool> waitable_{true};
     std::atomic<bool> waiting_{false};
-    std::atomic<DAT_RETURN> dismissal_{DAT_SUCCESS};
+    std::atomic<bool> dismissed_{false};
 
     BiasedLock taking_;  // held by threads that take events, never by those that post them
 

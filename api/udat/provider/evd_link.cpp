@@ -8,8 +8,8 @@ namespace viaduct::dat {
 namespace {
 
 /// Held while posting to a dispatcher that may be destroyed with its IA at the same time.
-std::mutex& posting() noexcept {
-    static std::mutex mutex;
+ProcessMutex& posting() noexcept {
+    static constinit ProcessMutex mutex;
     return mutex;
 }
 

@@ -40,6 +40,7 @@ DAT_RETURN check_fields(std::uint64_t unknown_fields, const void* param) noexcep
 
 DAT_RETURN report_failure(const char* call, DAT_HANDLE handle, DAT_RETURN result) noexcept {
     const Ia* const ia = resolve<Ia>(handle);
+    if (HandleArena::instance().was_inherited(handle)) failure::because(inherited_handle);
     return report(call, ia == nullptr ? handle : ia->number(), result);
 }
 

@@ -6,6 +6,7 @@
 
 #include "api/udat/provider/api.hpp"
 #include "core/base/handle_arena.hpp"
+#include "core/base/waiting.hpp"
 #include "core/device.hpp"
 
 namespace viaduct::dat {
@@ -61,6 +62,16 @@ template <class T>
 [[gnu::always_inline]] inline T* resolve_held(DAT_HANDLE handle) noexcept {
     return static_cast<T*>(static_cast<Object*>(HandleArena::find_held(handle, kind_of(T::handle_type))));
 }
+
+/// A call that sleeps until something happens to an object of type T.
+template <class T>
+struct WaitOn : WaitingCall {
+    explicit WaitOn(const T& object) noexcept
+        : WaitingCall(
+              object.handle(),
+              [](const void* handle) noexcept { return resolve<T>(const_cast<void*>(handle)) != nullptr; },
+              OnSignal::EndUnlessRestarting) {}
+};
 
 /// The failure of calls that ask for addresses relative to a region.
 inline DAT_RETURN zero_based() noexcept {

@@ -7,13 +7,14 @@
 #include <mutex>
 
 #include "api/udat/provider/table.hpp"
+#include "core/base/fork.hpp"
 #include "core/export.hpp"
 
 namespace viaduct::dat {
 namespace {
 
 struct Entries {
-    std::mutex lock;
+    ProcessMutex lock;
     std::map<std::string, std::unique_ptr<NamedProvider>> by_name;
 };
 

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "core/base/failure.hpp"
+#include "core/base/waiting.hpp"
 
 namespace viaduct::dat {
 namespace {
@@ -14,6 +15,7 @@ struct Reporting;
 template <CallName name, class First, class... Arguments, DAT_RETURN (*call)(First, Arguments...)>
 struct Reporting<name, call> {
     static DAT_RETURN function(First first, Arguments... arguments) {
+        const CancellationHold hold;
         failure::clear();
         const DAT_RETURN result = call(first, arguments...);
         if (result == success) [[likely]]

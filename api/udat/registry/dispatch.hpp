@@ -4,6 +4,7 @@
 
 #include "api/udat/provider_tables.hpp"
 #include "api/udat/registry/ia_table.hpp"
+#include "core/base/waiting.hpp"
 
 namespace viaduct::dat {
 
@@ -44,6 +45,7 @@ template <DAT_RETURN_SUBTYPE invalid, class... Parameters, class... Arguments>
 /// nothing.
 template <class Body>
 DAT_RETURN enter(const char* name, Body&& body) noexcept {
+    const CancellationHold hold;
     failure::clear();
     DAT_RETURN result = DAT_SUCCESS;
     {

@@ -11,6 +11,10 @@ IaTable& IaTable::instance() {
     return table;
 }
 
+void IaTable::forget_all(void* table) noexcept {
+    for (auto& [number, open] : static_cast<IaTable*>(table)->open_) open.providers_handle = DAT_HANDLE_NULL;
+}
+
 DAT_IA_HANDLE IaTable::reserve(Provider provider) {
     const std::lock_guard lock(mutex_);
     open_.emplace(last_number_ + 1, OpenIa{.provider = std::move(provider)});
@@ -29,22 +33,23 @@ void IaTable::erase(DAT_IA_HANDLE number) noexcept {
 }
 
 DAT_IA_HANDLE IaTable::find(DAT_HANDLE number) const noexcept {
-    const std::shared_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     const auto found = open_.find(DAT_IA_HANDLE_TO_UL(number));
     return found == open_.end() ? DAT_HANDLE_NULL : found->second.providers_handle;
 }
 
 DAT_IA_HANDLE IaTable::number_of(DAT_IA_HANDLE providers_handle) const noexcept {
-    const std::shared_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find_if(
         open_, [providers_handle](const auto& each) { return each.second.providers_handle == providers_handle; });
     return found == open_.end() ? DAT_HANDLE_NULL : DAT_UL_TO_IA_HANDLE(found->first);
 }
 
 DAT_IA_HANDLE IaTable::find_named(std::string_view ia_name) const noexcept {
-    const std::shared_lock lock(mutex_);
-    const auto found =
-        std::ranges::find_if(open_, [ia_name](const auto& each) { return each.second.provider.ia_name() == ia_name; });
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find_if(open_, [ia_name](const auto& each) {
+        return each.second.providers_handle != DAT_HANDLE_NULL && each.second.provider.ia_name() == ia_name;
+    });
     return found == open_.end() ? DAT_HANDLE_NULL : found->second.providers_handle;
 }
 

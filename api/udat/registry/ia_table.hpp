@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <map>
-#include <shared_mutex>
 
 #include "api/udat/registry/registry.hpp"
+#include "core/base/fork.hpp"
 
 namespace viaduct::dat {
 
@@ -41,7 +41,10 @@ private:
 
     IaTable() = default;
 
-    mutable std::shared_mutex mutex_;  // guards the members below
+    /// In a forked child: forgets the adapters of the parent.
+    static void forget_all(void* table) noexcept;
+
+    mutable ProcessMutex mutex_{forget_all, this};  // guards the members below
     std::map<unsigned long, OpenIa> open_;
     unsigned long last_number_ = 0;
 };

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/base/fork.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <new>
+#include <vector>
+
+namespace viaduct {
+
+/// All that fork(2) has to look after.
+struct Forking {
+    /// Locks all mutexes, in whatever order threads nest them.
+    bool try_lock_all() const noexcept {
+        for (ProcessMutex* mutex = first; mutex != nullptr; mutex = mutex->next_) {
+            if (mutex->mutex_.try_lock()) continue;
+            for (ProcessMutex* locked = first; locked != mutex; locked = locked->next_) locked->mutex_.unlock();
+            return false;
+        }
+        return true;
+    }
+    void unlock_all() noexcept {
+        for (ProcessMutex* mutex = first; mutex != nullptr; mutex = mutex->next_) mutex->mutex_.unlock();
+        list_mutex.unlock();
+    }
+
+    static void prepare() noexcept;
+    static void parent() noexcept;
+    static void child() noexcept;
+
+    std::mutex list_mutex;  // guards the members below; taken last, so not held while waiting for another mutex
+    ProcessMutex* first = nullptr;
+    std::vector<bool> closed_in_children;  // by descriptor
+    std::atomic<std::uint32_t> forks{0};
+};
+
+namespace {
+
+/// Never destroyed: the process may fork while it exits.
+union Immortal {
+    constexpr Immortal() noexcept : value() {}
+    ~Immortal() {}
+    Forking value;
+};
+constinit Immortal immortal;
+
+Forking& forking() noexcept { return immortal.value; }
+
+[[gnu::constructor]] void look_after_forks() { pthread_atfork(Forking::prepare, Forking::parent, Forking::child); }
+
+}  // namespace
+
+void Forking::prepare() noexcept {
+    while (true) {
+        forking().list_mutex.lock();
+        if (forking().try_lock_all()) return;
+        forking().list_mutex.unlock();
+        sched_yield();
+    }
+}
+
+void Forking::parent() noexcept { forking().unlock_all(); }
+
+void Forking::child() noexcept {
+    Forking& all = forking();
+    ++all.forks;
+    for (std::size_t fd = 0; fd < all.closed_in_children.size(); ++fd)
+        if (all.closed_in_children[fd]) close(static_cast<int>(fd));
+    all.closed_in_children.clear();
+    for (ProcessMutex* mutex = all.first; mutex != nullptr; mutex = mutex->next_)
+        if (mutex->renew_ != nullptr) mutex->renew_(mutex->state_);
+    all.unlock_all();
+}
+
+std::uint32_t forks() noexcept { return forking().forks.load(std::memory_order_relaxed); }
+
+void ProcessMutex::enlist() noexcept {
+    const std::lock_guard lock(forking().list_mutex);
+    if (enlisted_.exchange(true)) return;
+    next_ = forking().first;
+    forking().first = this;
+}
+
+void ProcessMutex::retire() noexcept {
+    const std::lock_guard lock(forking().list_mutex);
+    for (ProcessMutex** place = &forking().first; *place != nullptr; place = &(*place)->next_) {
+        if (*place != this) continue;
+        *place = next_;
+        return;
+    }
+}
+
+ClosedInChildren::ClosedInChildren(int fd) noexcept {
+    if (fd < 0) return;
+    const std::lock_guard lock(forking().list_mutex);
+    auto& closed = forking().closed_in_children;
+    const auto place = static_cast<std::size_t>(fd);
+    try {
+        if (closed.size() <= place) closed.resize(place + 1);
+        closed[place] = true;
+        fd_ = fd;
+    } catch (const std::bad_alloc&) {  // children keep it open
+    }
+}
+
+void ClosedInChildren::reset() noexcept {
+    if (fd_ < 0) return;
+    const std::lock_guard lock(forking().list_mutex);
+    auto& closed = forking().closed_in_children;
+    const auto place = static_cast<std::size_t>(std::exchange(fd_, -1));
+    if (place < closed.size()) closed[place] = false;
+}
+
+}  // namespace viaduct

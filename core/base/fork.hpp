@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the library does when the program forks. A child can open devices of its own at once. What it inherits belongs
+// to its parent: handles are not valid in the child, nothing that it destroys there has an effect on the parent, and it
+// closes the sockets of its parent, so that peers notice the end of that.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "core/export.hpp"
+#include "core/owned.hpp"
+
+namespace viaduct {
+
+/// The reason of a call with a handle of the parent.
+inline constexpr const char* inherited_handle = "the handle was made by the parent process, before fork(2)";
+
+/// Guards state that the whole process shares. fork(2) waits until it is free; it is free in the child, too. If it is
+/// destroyed before the process ends, retire() must be called first.
+class VIADUCT_EXPORT ProcessMutex {
+public:
+    /// `renew` is called in each child, to drop from `state` what belongs to the parent. No other thread exists then.
+    constexpr explicit ProcessMutex(void (*renew)(void* state) noexcept = nullptr, void* state = nullptr) noexcept
+        : renew_(renew), state_(state) {}
+    ProcessMutex(const ProcessMutex&) = delete;
+    ProcessMutex& operator=(const ProcessMutex&) = delete;
+
+    void lock() {
+        if (!enlisted_.load(std::memory_order_acquire)) [[unlikely]]
+            enlist();
+        mutex_.lock();
+    }
+    bool try_lock() noexcept { return mutex_.try_lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+    void retire() noexcept;
+
+private:
+    friend struct Forking;
+    void enlist() noexcept;
+
+    std::mutex mutex_;
+    void (*const renew_)(void*) noexcept;
+    void* const state_;
+    std::atomic<bool> enlisted_{false};
+    ProcessMutex* next_ = nullptr;
+};
+
+/// As long as it exists, forked children close a descriptor, unless memory runs out. Does not own the descriptor, and
+/// must be destroyed before that is closed.
+class VIADUCT_EXPORT ClosedInChildren {
+public:
+    ClosedInChildren() noexcept = default;
+    /// Negative: none.
+    explicit ClosedInChildren(int fd) noexcept;
+    ClosedInChildren(ClosedInChildren&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    ClosedInChildren& operator=(ClosedInChildren&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~ClosedInChildren() { reset(); }
+
+    void reset() noexcept;
+
+private:
+    int fd_ = -1;
+};
+
+}  // namespace viaduct
