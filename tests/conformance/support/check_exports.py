@@ -3,7 +3,8 @@
 """check_exports.py LIBRARY NAMES | check_exports.py LIBRARY (--like | --at-least) OTHER
 
 Checks that the library exports exactly the names in the file, one per line; or exactly what the other library
-exports, including symbol versions; or at least that. If the other library is not installed, there is nothing to
+exports, including symbol versions; or at least that. Checks, too, that the library stays loaded after dlclose(3),
+because its threads run in it. If the other library is not installed, there is nothing to
 compare: exit status 77.
 """
 import pathlib
@@ -32,6 +33,9 @@ def report(found, expected):
 
 def main():
     library, *rest = sys.argv[1:]
+    if "NODELETE" not in subprocess.run(["readelf", "-d", library], check=True, text=True, capture_output=True).stdout:
+        print("can be unloaded while its threads run")
+        return 1
     if not rest[0].startswith("--"):
         names = pathlib.Path(rest[0]).read_text(encoding="ascii").split()
         return report({name.split("@")[0] for name in exported(library)}, set(names))
