@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Names of errors and events. Their texts are those of librpma, because programs print them.
-#include <array>
-#include <cstdio>
+#include <mutex>
+#include <new>
+#include <set>
+#include <string>
 
 #include "api/rpma/api.hpp"
 #include "api/rpma/translate.hpp"
+#include "core/base/fork.hpp"
 
 using namespace viaduct;
 
@@ -26,6 +29,28 @@ const char* text_of(int ret) noexcept {
     }
 }
 
+/// Texts that exist until the process ends.
+class Texts {
+public:
+    /// Null: there are too many. Throws std::bad_alloc.
+    const char* find(const std::string& text) {
+        constexpr std::size_t most = 4096;
+        const std::lock_guard lock(mutex_);
+        const auto found = texts_.find(text);
+        if (found != texts_.end()) return found->c_str();
+        return texts_.size() < most ? texts_.insert(text).first->c_str() : nullptr;
+    }
+
+private:
+    ProcessMutex mutex_;
+    std::set<std::string> texts_;
+};
+
+Texts& texts() {
+    static auto& texts = *new Texts;
+    return texts;
+}
+
 }  // namespace
 
 const char* rpma::name_of(int result) noexcept {
@@ -44,12 +69,16 @@ const char* rpma::name_of(int result) noexcept {
     }
 }
 
-const char* rpma_err_2str(int ret) {
+/// Programs keep the pointer, so a text never changes. If there are too many of them, the text is that of librpma
+/// alone.
+const char* rpma_err_2str(int ret) try {
     const char* const why = failure::last(ret);
     if (ret == 0 || *why == '\0') return text_of(ret);
-    thread_local std::array<char, 64 + Reason::capacity> text;
-    std::snprintf(text.data(), text.size(), "%s: %s", text_of(ret), why);
-    return text.data();
+    const CancellationHold hold;
+    const char* const text = texts().find(std::string(text_of(ret)) + ": " + why);
+    return text != nullptr ? text : text_of(ret);
+} catch (const std::bad_alloc&) {
+    return text_of(ret);
 }
 
 const char* rpma_utils_conn_event_2str(enum rpma_conn_event conn_event) {

@@ -29,6 +29,20 @@ TEST(err_2str__every_code) {
         check_text(rpma_err_2str(texts[i].value), texts[i].text);
 }
 
+/* A program may keep the pointer, whatever fails later. */
+TEST(err_2str__text_stays) {
+    CHECK_INVAL(rpma_peer_delete(NULL));
+    const char *const kept = rpma_err_2str(RPMA_E_INVAL);
+    char copy[256];
+    snprintf(copy, sizeof copy, "%s", kept);
+    CHECK(strncmp(copy, "Invalid argument", strlen("Invalid argument")) == 0);
+    CHECK_INVAL(rpma_conn_cfg_delete(NULL));
+    (void)rpma_err_2str(RPMA_E_INVAL);
+    CHECK_INVAL(rpma_ep_get_fd(NULL, NULL));
+    (void)rpma_err_2str(RPMA_E_INVAL);
+    check_text(kept, copy);
+}
+
 TEST(err_2str__codes_that_do_not_exist) {
     static const int values[] = {1, -1, -99999, -100010, INT32_MIN, INT32_MAX};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; ++i) check_text(rpma_err_2str(values[i]), "Unknown error");
