@@ -78,8 +78,10 @@ void ReceiveQueue::detach(bool reject) noexcept {
     connection_ = nullptr;
     rejecting_ = reject;
     acknowledgment_due_ = false;
+    const bool has_part = is(in_message) && !skipping_ && received_ != 0;
     special_ = stopped;
     flush_.reset();
+    if (has_part) complete_front({}, CompletionCode::PartialMessage, 0);
     while (!entries_.empty()) complete_front({}, CompletionCode::Flushed, 0);
 }
 

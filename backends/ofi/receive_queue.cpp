@@ -50,6 +50,8 @@ void ReceiveQueue::attach(Connection& connection) noexcept {
 }
 
 void ReceiveQueue::detach(bool reject) noexcept {
+    const bool has_part = connection_ != nullptr && in_progress_ == FrameKind::Message && !skipping_ && moved_ != 0;
+    if (has_part) complete_front({}, CompletedOperation::Receive, CompletionCode::PartialMessage, 0);
     while (!entries_.empty()) complete_front({}, CompletedOperation::Receive, CompletionCode::Flushed, 0);
     flush_.reset();
     rejecting_ = reject;
