@@ -182,10 +182,11 @@ bool skip(std::string_view& name, std::string_view prefix) noexcept {
 
 /// Returns the number in a name that the guide or an old program uses.
 std::optional<std::uint32_t> number_in(std::string_view name) noexcept {
-    skip(name, "/dev/");
+    for (const std::string_view directory : {"/dev/", "/etc/", R"(\\.\)"})
+        if (skip(name, directory)) break;
     for (const std::string_view base : {VINICBASENAME, "via_lo"})
         if (std::string_view rest = name; skip(rest, base) && rest.empty()) return 0;
-    for (const std::string_view base : {VINICBASENAME, "via_eth", "via", "clanvi", "nic"}) {
+    for (const std::string_view base : {VINICBASENAME, "via_eth", "via", "clanvi", "nic", "vi"}) {
         std::string_view digits = name;
         if (!skip(digits, base)) continue;
         const char* const end = digits.data() + digits.size();

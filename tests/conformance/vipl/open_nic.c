@@ -59,13 +59,15 @@ static int same_nic(const char *name, const char *other) {
 
 /* What programs and manuals of the time call the first device, in any case of letters. */
 TEST(opens_names_of_the_time) {
-    static const char *const names[] = {"/dev/via0",   "nic0", "VIA0",      "/dev/vinic0", "clanvi0", "ClanVI0",
-                                        "/DEV/VIA_LO", "via0", "/dev/nic0", "vinic",       "vinic0",  "via_eth0"};
+    static const char *const names[] = {"/dev/via0",   "nic0", "VIA0",      "/dev/vinic0", "clanvi0",   "ClanVI0",
+                                        "/DEV/VIA_LO", "via0", "/dev/nic0", "vinic",       "vinic0",    "via_eth0",
+                                        "VI0",         "vi0",  "via_lo",    "/etc/via_lo", "\\\\.\\VI0"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
         if (!same_nic(names[i], "VINIC0")) fail(__FILE__, __LINE__, "\"%s\" is another device", names[i]);
     need_two_nics();
     CHECK(same_nic("/dev/via1", "VINIC1"));
     CHECK(same_nic("nic1", "VINIC1"));
+    CHECK(same_nic("\\\\.\\VI1", "VINIC1"));
 }
 
 /* Beyond the guide: devices have names of their own, and the environment says which one unchanged programs get. */
