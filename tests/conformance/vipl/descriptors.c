@@ -126,6 +126,18 @@ TEST(receive_ignores_some_fields) {
     CHECK_EQ(EXPECT_RECV(pair.client, 0, RECEIVED).length, 16);
 }
 
+/* Old programs post receives that are longer than their buffers. Only the memory that a message fills counts. */
+TEST(receive_longer_than_its_region) {
+    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    enum { ROOM = 8192, LONGER = 65472 };
+    for (int slot = 0; slot < 2; ++slot)
+        CHECK_RC(post_recv(pair.client, slot, recv_work(pair.client, DATA_BYTES - ROOM, LONGER)), VIP_SUCCESS);
+    post_simple_send(pair.server, 0, 16);
+    CHECK_EQ(EXPECT_RECV(pair.client, 0, RECEIVED).length, 16);
+    post_simple_send(pair.server, 1, ROOM);
+    CHECK_EQ(EXPECT_RECV(pair.client, 1, RECEIVED).length, ROOM);
+}
+
 /* ---- Length errors ----------------------------------------------------------------------------------------------- */
 
 static Work set_shorter_length(Work work) {
