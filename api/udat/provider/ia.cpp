@@ -28,8 +28,9 @@ bool is_set(const char* variable) noexcept {
 /// Opens the device that an entry of the registry names, with or without the prefix "viaduct-". The environment may
 /// replace the loopback device, and devices that its backend does not have.
 Result<std::shared_ptr<Device>> open_device(const std::string& name, DeviceObserver& observer) {
-    const bool overridden = is_set("VIADUCT_DEVICE") || is_set("VIADUCT_BACKEND");
-    if (!overridden || name != "lo") {
+    const bool has_substitute = is_set("VIADUCT_DEVICE");
+    const bool overridden = has_substitute || is_set("VIADUCT_BACKEND");
+    if (!has_substitute || name != "lo") {
         for (const std::string& candidate : {name, "viaduct-" + name}) {
             const auto device = find_device(candidate);
             if (device.ok()) return open_device(device.value(), observer);

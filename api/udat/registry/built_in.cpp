@@ -40,7 +40,7 @@ std::vector<Entry> built_in_entries(const std::string& ia_name) {
 
 std::vector<Entry> built_in_entries() {
     const auto by_default = find_provider_of(loopback);
-    std::vector<Entry> entries;
+    std::vector<Entry> entries{entry_of(loopback)};
     for (backend::Provider* provider : providers()) {
         if (by_default.ok() && provider == by_default.value()) continue;  // its first device stands for the others
         const auto devices = provider->devices();
@@ -48,7 +48,6 @@ std::vector<Entry> built_in_entries() {
         if (!devices.ok()) continue;
         for (const backend::DeviceSummary& device : devices.value()) add_adapter(device.name, entries);
     }
-    entries.push_back(entry_of(loopback));
     return entries;
 }
 

@@ -43,15 +43,15 @@ DAT_RETURN Registry::remove(const DAT_PROVIDER_INFO& info) {
     return DAT_SUCCESS;
 }
 
-/// Built-in entries come first, because programs have room for a few dozen entries, which the file of a distribution
-/// may fill.
+/// The file decides about the order. Of equal lines, which differ in their libraries, the first one counts.
 std::vector<Offer> Registry::offers() const {
     std::vector<Offer> offers;
+    for (const Entry& entry : entries_)
+        if (std::ranges::find(offers, entry.offer) == offers.end()) offers.push_back(entry.offer);
     for (Entry& entry : built_in_entries()) {
         const auto has_its_name = [&](const Entry& line) { return line.offer.ia_name == entry.offer.ia_name; };
         if (std::ranges::none_of(entries_, has_its_name)) offers.push_back(std::move(entry.offer));
     }
-    std::ranges::transform(entries_, std::back_inserter(offers), offer_of_entry);
     return offers;
 }
 
@@ -85,8 +85,10 @@ const char* Registry::describe(DAT_RETURN_SUBTYPE lacking, const Offer& wanted, 
     if (lacking != DAT_NAME_NOT_REGISTERED)
         return explain("%s has no provider of version %u.%u", name, wanted.major, wanted.minor);
     if (known) return explain("the provider of %s cannot be loaded", name);
-    std::string names;
-    for (const Offer& offer : offers()) names += (names.empty() ? "" : ", ") + offer.ia_name;
+    std::string names;  // those of the file last: a distribution's may fill the text
+    const auto add = [&names](const Entry& entry) { names += (names.empty() ? "" : ", ") + entry.offer.ia_name; };
+    std::ranges::for_each(built_in_entries(), add);
+    std::ranges::for_each(entries_, add);
     return explain("no adapter %s, there are %s", name, names.c_str());
 }
 

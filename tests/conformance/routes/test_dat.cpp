@@ -36,7 +36,7 @@ constexpr std::uint32_t loopback = INADDR_LOOPBACK;
 constexpr std::uint32_t second = 0xc6336401;  // 198.51.100.1
 
 std::vector<std::string> adapters() {
-    std::array<DAT_PROVIDER_INFO, 64> infos{};
+    std::array<DAT_PROVIDER_INFO, 128> infos{};
     std::array<DAT_PROVIDER_INFO *, infos.size()> pointers{};
     for (std::size_t i = 0; i < infos.size(); ++i) pointers[i] = &infos[i];
     DAT_COUNT count = 0;
