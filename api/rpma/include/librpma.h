@@ -15,7 +15,10 @@
  *   - Functions whose names end in _delete, _dereg or _shutdown take the address of the object's pointer and set the
  *     pointer to NULL. They accept a pointer that is already NULL.
  *   - Sizes, offsets and lengths are in bytes, times in milliseconds, queue sizes in entries.
- *   - All functions are thread-safe, with one exception: an object must not be deleted during a call that uses it.
+ *   - All functions are thread-safe, with one exception: an object must not be deleted during a call that uses it,
+ *     except for calls that wait: they return RPMA_E_INVAL then. Signals interrupt calls that wait only if their
+ *     handler was installed without SA_RESTART.
+ *   - After fork(), objects of the parent are not valid in the child, which may create its own.
  *   - Each function has a manual page; librpma(7) is an overview.
  */
 #ifndef LIBRPMA_H
@@ -365,10 +368,12 @@ int rpma_ep_next_conn_req(struct rpma_ep* ep, const struct rpma_conn_cfg* cfg, s
 /* ---- Operations -------------------------------------------------------------------------------------------------- */
 
 /*
- * All operations are posted and executed later, in order. op_context is returned in wr_id of the completion. Memory
- * must not be changed until then. Errors of all operations: RPMA_E_INVAL: flags is 0, or len is above 2^32-1 (except
- * for a flush). RPMA_E_PROVIDER: the send queue is full, or the connection is not yet established. Access that the
- * regions do not allow is reported later, by the completion.
+ * All operations are posted and executed later, at the other side in order. op_context is returned in wr_id of the
+ * completion. Memory must not be changed until then. The data of a write or send may be fetched before an earlier read
+ * has stored its data: to write or send what a read stores, wait for the completion of the read first. Errors of all
+ * operations: RPMA_E_INVAL: flags is 0, or len is above 2^32-1 (except for a flush). RPMA_E_PROVIDER: the send queue is
+ * full, or the connection is not yet established. Access that the regions do not allow is reported later, by the
+ * completion.
  */
 
 #define RPMA_F_COMPLETION_ON_ERROR (1 << 0)                            /* a completion only on failure */
