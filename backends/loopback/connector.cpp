@@ -26,6 +26,8 @@ constexpr std::chrono::milliseconds peer_pause{1};
 /// How long after the deadline an answer may arrive if the listener has already accepted or refused.
 constexpr std::chrono::milliseconds answer_grace{100};
 
+const Status dropped(Code::Unreachable, "the server dropped the request");
+
 /// The first pause before connecting again when there is no listener. The pause is doubled each time, up to the last.
 constexpr std::chrono::milliseconds first_pause{1};
 constexpr std::chrono::milliseconds last_pause{50};
@@ -66,11 +68,15 @@ Status Connector::attempt() {
     asks_again_ = false;  // now, because the listener may hang up on the request, which starts the next attempt
     const Status status = ask_listener();
     if (status.code() != Code::NoListener) return status;
-    if (grace_.passed()) return missing_listener(parameters_.remote);
+    if (grace_.passed()) return was_dropped_ ? dropped : missing_listener(parameters_.remote);
+    ask_again();
+    return {};
+}
+
+void Connector::ask_again() {
     asks_again_ = true;
     device_.agent().call_at(std::min(Deadline::after(pause_), grace_), shared_from_this());
     pause_ = std::min(2 * pause_, last_pause);
-    return {};
 }
 
 Status Connector::ask_listener() {
@@ -222,7 +228,12 @@ void Connector::answer_hung_up() {
     }
     switch (offered_->handshake()) {
         case wire::Handshake::Abandoned:  // dropped without an answer, so wait for the deadline (guide, section 3.3.4)
-            if (parameters_.ends_if_dropped) return fail({Code::Unreachable, "the server dropped the request"});
+            if (parameters_.ends_if_dropped) {  // but the server may be back in a moment
+                was_dropped_ = true;
+                if (grace_.passed() || !offered_->advance(wire::Handshake::Abandoned, wire::Handshake::Offered))
+                    return fail(dropped);
+                return ask_again();
+            }
             if (!parameters_.deadline.infinite()) return;
             [[fallthrough]];
         case wire::Handshake::Offered:

@@ -34,6 +34,7 @@ private:
     void on_deadline() noexcept override;
 
     Status attempt();
+    void ask_again();
     Status ask_listener();
     Status connect_peer();
     Status make_offer();
@@ -60,7 +61,8 @@ private:
     const ConnectParameters parameters_;
     const Deadline grace_;  // for retries while there is no listener
     std::chrono::milliseconds pause_;
-    bool asks_again_ = false;  // retry after the pause, or at the end of the grace period
+    bool was_dropped_ = false;  // a server has dropped the request
+    bool asks_again_ = false;   // retry after the pause, or at the end of the grace period
     bool stopped_ = false;
     bool has_spun_ = false;
 

@@ -227,9 +227,11 @@ void Connector::on_peer(ControlSocket socket, const control::Request& request) n
     if (!status.ok() && endpoint_ != nullptr) fail(status);
 }
 
-/// The listener has closed its device without an answer, so wait for the deadline (VIPL guide, section 3.3.4).
+/// The listener has closed its device without an answer, so wait for the deadline (VIPL guide, section 3.3.4). Servers
+/// of the other APIs may be back in a moment.
 void Connector::dropped() {
     constexpr const char* why = "the server dropped the request";
+    if (parameters_.ends_if_dropped && !grace_.passed()) return retry(true);
     if (parameters_.ends_if_dropped) return finish({.kind = ConnectionEventKind::Unreachable, .why = why});
     if (parameters_.deadline.infinite())
         return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener, .why = why});
