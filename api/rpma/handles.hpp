@@ -131,9 +131,10 @@ std::unique_ptr<Object> claim(void* handle) noexcept {
 template <class Object, class Wait>
 int wait_on(const Object& object, Wait&& wait) {
     const auto is_valid = [](const void* handle) noexcept { return resolve<Object>(handle) != nullptr; };
-    const WaitingCall call(object.handle(), is_valid, OnSignal::EndUnlessRestarting);
+    const void* const handle = object.handle();
+    const WaitingCall call(handle, is_valid, OnSignal::EndUnlessRestarting);
     const int result = call.closed() ? RPMA_E_INVAL : wait();
-    return result != 0 && call.closed() ? invalid(closed_while_waiting) : result;
+    return result == 0 || is_valid(handle) ? result : invalid(closed_while_waiting);
 }
 
 /// The common part of the functions that delete objects. `finish` is called with the object just before it is destroyed

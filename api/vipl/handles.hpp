@@ -44,9 +44,10 @@ inline bool was_inherited(const void* handle) noexcept {
 template <class Object, class Wait>
 VIP_RETURN wait_on(const Object& object, Wait&& wait) {
     const auto is_valid = [](const void* handle) noexcept { return resolve<Object>(handle) != nullptr; };
-    const WaitingCall call(object.handle(), is_valid, OnSignal::Continue);
+    const void* const handle = object.handle();
+    const WaitingCall call(handle, is_valid, OnSignal::Continue);
     const VIP_RETURN result = call.closed() ? VIP_INVALID_PARAMETER : wait();
-    return result != VIP_SUCCESS && call.closed() ? failed(VIP_INVALID_PARAMETER, closed_while_waiting) : result;
+    return result == VIP_SUCCESS || is_valid(handle) ? result : failed(VIP_INVALID_PARAMETER, closed_while_waiting);
 }
 
 }  // namespace vipl
