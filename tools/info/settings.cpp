@@ -30,7 +30,8 @@ std::string problem_of_choice(std::string_view value, const Names& choices) {
 
 /// Says what is wrong with the value of a variable that Viaduct reads.
 std::string problem_of(std::string_view name, const std::string& value) {
-    if (name == "VIADUCT_LOG") return problem_of_choice(value, std::array{"error", "warning", "info", "debug"});
+    if (name == "VIADUCT_LOG" && !value.empty())
+        return problem_of_choice(value, std::array{"error", "warning", "info", "debug"});
     if (name == "VIADUCT_BACKEND" && !value.empty()) {
         std::vector<std::string_view> backends;
         for (const backend::Provider* provider : providers()) backends.push_back(provider->name());

@@ -15,7 +15,8 @@
  *   - Handles are opaque. An invalid handle, a handle of a destroyed object, or a handle of another kind of object
  *     gives VIP_INVALID_PARAMETER; it never causes a crash.
  *   - All calls are thread-safe (VIP_NIC_ATTRIBUTES.ThreadSafe is VIP_TRUE), with one exception: an object must not
- *     be destroyed while another thread is in a call that uses it (section 2.3).
+ *     be destroyed while another thread is in a call that uses it (section 2.3). A call that waits for the object may
+ *     be in progress; it returns VIP_INVALID_PARAMETER.
  *   - Times are in milliseconds. VIP_INFINITE waits forever.
  */
 #ifndef VIADUCT_VIPL_H
