@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import types
 import typing
@@ -133,6 +134,33 @@ class Resource(Checked):
             except Exception:  # closed by another thread in the meantime
                 state = "closing"
         return f"<{type(self).__module__.rpartition('.')[0]}.{type(self).__name__}: {state}>"
+
+
+class _Inherited:
+    """Stands for what an object of a parent process refers to."""
+
+    def __getattr__(self, name: str) -> typing.NoReturn:
+        raise ValueError("the object was made by the parent process, before fork()")
+
+
+def _disown(resource: Resource) -> None:
+    for child in resource._living_children():
+        _disown(child)
+    resource._closed = True
+    if hasattr(resource, "_raw"):
+        resource._raw = _Inherited()
+
+
+def _forget_all() -> None:
+    """In a forked child: what it inherits belongs to the parent, whose threads may have held the lock."""
+    global _lock, _released
+    _lock = threading.RLock()
+    _released = threading.Condition(_lock)
+    for root in list(_roots):
+        _disown(root)
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 @atexit.register
