@@ -335,8 +335,6 @@ TEST(cno_modify_agent__in_addition_to_who_waits) {
     DAT_EVD_HANDLE evd = new_evd_with(ia, waiter.cno);
     for (int i = 0; i < 3; ++i) {
         CHECK_OK(dat_cno_modify_agent(waiter.cno, agent_of(&instance)));
-        waiter.tid = 0;
-        waiter.done = false;
         waiter_start(&waiter);
         post_event(evd);
         CHECK(is_called(&instance, LONG_MS));

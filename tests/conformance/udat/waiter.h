@@ -4,9 +4,8 @@
 #ifndef WAITER_H
 #define WAITER_H
 
+#include "../support/sleeper.h"
 #include "conformance.h"
-
-#include <pthread.h>
 
 typedef struct {
     DAT_EVD_HANDLE evd; /* to wait on, or */
@@ -16,10 +15,11 @@ typedef struct {
     DAT_EVENT event; /* what dat_evd_wait gives */
     DAT_COUNT more;
     DAT_EVD_HANDLE notified; /* what dat_cno_wait gives */
-    pthread_t thread;
-    _Atomic int tid;
-    _Atomic bool done;
+    Sleeper sleeper;
 } Waiter;
+
+/* Waits in the calling thread. */
+void waiter_wait(Waiter *waiter);
 
 /* Starts the thread, and returns once it sleeps. */
 void waiter_start(Waiter *waiter);
