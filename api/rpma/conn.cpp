@@ -200,10 +200,10 @@ using namespace viaduct::rpma;
 
 int rpma_conn_next_event(struct rpma_conn* conn, enum rpma_conn_event* event) {
     return guarded(conn, [&] {
-        Conn* connection = resolve<Conn>(conn);
-        if (!failure::require({{connection != nullptr, no_conn}, {event != nullptr, "event is NULL"}}))
-            return RPMA_E_INVAL;
-        return wait_on(*connection, [&] { return connection->next_event(*event); });
+        return wait_on<Conn>(conn, no_conn, [&](Conn& connection) {
+            if (!failure::require({{event != nullptr, "event is NULL"}})) return RPMA_E_INVAL;
+            return connection.next_event(*event);
+        });
     });
 }
 
@@ -271,15 +271,16 @@ int rpma_conn_get_rcq(const struct rpma_conn* conn, struct rpma_cq** rcq_ptr) {
 int rpma_conn_wait(struct rpma_conn* conn, int flags, struct rpma_cq** cq, bool* is_rcq) {
     return guarded(conn, [&] {
         (void)flags;  // has no meaning in librpma either
-        const Conn* connection = resolve<Conn>(conn);
-        if (!failure::require({{connection != nullptr, no_conn}, {cq != nullptr, "cq is NULL"}})) return RPMA_E_INVAL;
-        CompletionChannel* channel = connection->shared_channel();
-        if (channel == nullptr) return RPMA_E_NOT_SHARED_CHNL;
-        Cq* found = nullptr;
-        if (const int result = wait_on(*connection, [&] { return channel->wait(found); }); result != 0) return result;
-        *cq = found->handle();
-        if (is_rcq != nullptr) *is_rcq = found == connection->rcq();
-        return 0;
+        return wait_on<Conn>(conn, no_conn, [&](const Conn& connection) {
+            if (!failure::require({{cq != nullptr, "cq is NULL"}})) return RPMA_E_INVAL;
+            CompletionChannel* channel = connection.shared_channel();
+            if (channel == nullptr) return RPMA_E_NOT_SHARED_CHNL;
+            Cq* found = nullptr;
+            if (const int result = channel->wait(found); result != 0) return result;
+            *cq = found->handle();
+            if (is_rcq != nullptr) *is_rcq = found == connection.rcq();
+            return 0;
+        });
     });
 }
 

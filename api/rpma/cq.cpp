@@ -168,10 +168,11 @@ int rpma_cq_get_wc(struct rpma_cq* cq, int num_entries, struct ibv_wc* wc, int* 
 
 int rpma_cq_wait(struct rpma_cq* cq) {
     return guarded(cq, [&] {
-        Cq* queue = resolve<Cq>(cq);
-        if (!failure::require({{queue != nullptr, no_cq}})) return RPMA_E_INVAL;
-        if (queue->shares_channel()) return RPMA_E_SHARED_CHANNEL;
-        return wait_on(*queue, [&] { return queue->channel().wait(queue); });
+        return wait_on<Cq>(cq, no_cq, [](Cq& queue) {
+            if (queue.shares_channel()) return RPMA_E_SHARED_CHANNEL;
+            Cq* found = nullptr;
+            return queue.channel().wait(found);
+        });
     });
 }
 

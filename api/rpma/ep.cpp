@@ -119,12 +119,11 @@ int rpma_ep_get_fd(const struct rpma_ep* ep, int* fd) {
 
 int rpma_ep_next_conn_req(struct rpma_ep* ep, const struct rpma_conn_cfg* cfg, struct rpma_conn_req** req_ptr) {
     return guarded(ep, [&] {
-        Ep* endpoint = resolve<Ep>(ep);
-        ConnSettings settings;
-        if (!failure::require({{endpoint != nullptr, no_ep},
-                               {req_ptr != nullptr, "req_ptr is NULL"},
-                               {read_settings(cfg, settings), no_cfg}}))
-            return RPMA_E_INVAL;
-        return wait_on(*endpoint, [&] { return take_request(*endpoint, settings, req_ptr); });
+        return wait_on<Ep>(ep, no_ep, [&](Ep& endpoint) {
+            ConnSettings settings;
+            if (!failure::require({{req_ptr != nullptr, "req_ptr is NULL"}, {read_settings(cfg, settings), no_cfg}}))
+                return RPMA_E_INVAL;
+            return take_request(endpoint, settings, req_ptr);
+        });
     });
 }

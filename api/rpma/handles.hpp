@@ -127,14 +127,15 @@ std::unique_ptr<Object> claim(void* handle) noexcept {
     return object;
 }
 
-/// Runs the part of a call that may sleep because of an object, which exists until then.
+/// Runs a call that may sleep because of the object of a handle, which exists until the call returns. `otherwise`: the
+/// reason for a handle that is not valid.
 template <class Object, class Wait>
-int wait_on(const Object& object, Wait&& wait) {
-    const auto is_valid = [](const void* handle) noexcept { return resolve<Object>(handle) != nullptr; };
-    const void* const handle = object.handle();
-    const WaitingCall call(handle, is_valid, OnSignal::EndUnlessRestarting);
-    const int result = call.closed() ? RPMA_E_INVAL : wait();
-    return result == 0 || is_valid(handle) ? result : invalid(closed_while_waiting);
+int wait_on(const void* handle, const char* otherwise, Wait&& wait) {
+    const auto find = [](const void* handle) noexcept -> void* { return resolve<Object>(handle); };
+    const WaitingCall call(handle, find, OnSignal::EndUnlessRestarting);
+    if (call.object() == nullptr) return invalid(otherwise);
+    const int result = wait(*static_cast<Object*>(call.object()));
+    return result == 0 || find(handle) != nullptr ? result : invalid(closed_while_waiting);
 }
 
 /// The common part of the functions that delete objects. `finish` is called with the object just before it is destroyed

@@ -19,13 +19,12 @@ VIP_RETURN take_done(VIP_VI_HANDLE handle, QueueKind kind, VIP_DESCRIPTOR** desc
 
 VIP_RETURN wait_done(VIP_VI_HANDLE handle, QueueKind kind, VIP_ULONG timeout, VIP_DESCRIPTOR** descriptor,
                      const char* call = __builtin_FUNCTION()) {
-    const auto wait = [&] {
-        Vi* vi = resolve<Vi>(handle);
-        if (!failure::require({{vi != nullptr, no_vi}, {descriptor != nullptr, "DescriptorPtr is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        return vi->queue(kind).wait(to_deadline(timeout), descriptor);
+    const auto wait = [&](Vi& vi) {
+        if (!failure::require({{descriptor != nullptr, "DescriptorPtr is NULL"}})) return VIP_INVALID_PARAMETER;
+        return vi.queue(kind).wait(to_deadline(timeout), descriptor);
     };
-    return guarded(handle, wait, call);
+    return guarded(
+        handle, [&] { return wait_on<Vi>(handle, no_vi, wait); }, call);
 }
 
 VIP_RETURN request_notify(VIP_VI_HANDLE handle, QueueKind kind, VIP_PVOID context, WorkQueue::NotifyHandler handler,
@@ -98,15 +97,15 @@ VIP_RETURN VipCQDone(VIP_CQ_HANDLE CQHandle, VIP_VI_HANDLE* ViHandle, VIP_BOOLEA
 
 VIP_RETURN VipCQWait(VIP_CQ_HANDLE CQHandle, VIP_ULONG Timeout, VIP_VI_HANDLE* ViHandle, VIP_BOOLEAN* RecvQueue) {
     return guarded(CQHandle, [&] {
-        Cq* cq = resolve<Cq>(CQHandle);
-        if (!failure::require({{cq != nullptr, no_cq},
-                               {ViHandle != nullptr, "ViHandle is NULL"},
-                               {RecvQueue != nullptr, "RecvQueue is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        CqEntry entry;
-        const VIP_RETURN result = cq->wait(to_deadline(Timeout), entry);
-        if (result == VIP_SUCCESS) write_entry(entry, *ViHandle, *RecvQueue);
-        return result;
+        return wait_on<Cq>(CQHandle, no_cq, [&](Cq& cq) {
+            if (!failure::require(
+                    {{ViHandle != nullptr, "ViHandle is NULL"}, {RecvQueue != nullptr, "RecvQueue is NULL"}}))
+                return VIP_INVALID_PARAMETER;
+            CqEntry entry;
+            const VIP_RETURN result = cq.wait(to_deadline(Timeout), entry);
+            if (result == VIP_SUCCESS) write_entry(entry, *ViHandle, *RecvQueue);
+            return result;
+        });
     });
 }
 

@@ -17,10 +17,10 @@ class ConnectAttempt {
 public:
     using Model = ConnectParameters::Model;
 
-    /// Returns false if a request is in progress.
+    /// Returns false if a request is in progress, or after end().
     bool begin(Model model) noexcept {
         const std::lock_guard lock(mutex_);
-        if (phase_ == Phase::Pending) return false;
+        if (ended_ || phase_ == Phase::Pending) return false;
         model_ = model;
         phase_ = Phase::Pending;
         return true;
@@ -49,6 +49,15 @@ public:
             phase_ = Phase::None;
         }
         changed_.notify_all();
+    }
+
+    /// As abandon(), and no request can begin any more.
+    void end() noexcept {
+        {
+            const std::lock_guard lock(mutex_);
+            ended_ = true;
+        }
+        abandon();
     }
 
     /// Collects the outcome. InvalidState: there is no request of this model. WouldBlock: the request is still in
@@ -89,6 +98,7 @@ private:
     std::mutex mutex_;  // guards the members below
     std::condition_variable changed_;
     Phase phase_ = Phase::None;
+    bool ended_ = false;
     Model model_ = Model::ClientServer;
     ConnectionEvent outcome_;
 };

@@ -87,31 +87,25 @@ VIP_RETURN finish_request(const Vi& vi, const Result<ConnectionEvent>& outcome, 
     return result;
 }
 
-VIP_RETURN await_request(Vi& vi, Model model, VIP_VI_ATTRIBUTES& remote) {
-    return wait_on(vi, [&] { return finish_request(vi, vi.attempt.wait(model), remote); });
-}
-
 }  // namespace
 
 VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_ULONG Timeout,
                           VIP_NET_ADDRESS* RemoteAddr, VIP_VI_ATTRIBUTES* RemoteViAttribs,
                           VIP_CONN_HANDLE* ConnHandle) {
     return guarded(NicHandle, [&] {
-        Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require({{nic != nullptr, no_nic},
-                               {LocalAddr != nullptr, "LocalAddr is NULL"},
-                               {RemoteAddr != nullptr, "RemoteAddr is NULL"},
-                               {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"},
-                               {ConnHandle != nullptr, "ConnHandle is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        Address local;
-        if (!read_local_address(*nic, *LocalAddr, local)) return VIP_INVALID_PARAMETER;
-        return wait_on(*nic, [&] {
-            auto request = wait_for_request(*nic, local, to_deadline(Timeout));
+        return wait_on<Nic>(NicHandle, no_nic, [&](Nic& nic) {
+            if (!failure::require({{LocalAddr != nullptr, "LocalAddr is NULL"},
+                                   {RemoteAddr != nullptr, "RemoteAddr is NULL"},
+                                   {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"},
+                                   {ConnHandle != nullptr, "ConnHandle is NULL"}}))
+                return VIP_INVALID_PARAMETER;
+            Address local;
+            if (!read_local_address(nic, *LocalAddr, local)) return VIP_INVALID_PARAMETER;
+            auto request = wait_for_request(nic, local, to_deadline(Timeout));
             if (!request.ok()) return to_return(request.status());
-            auto& connection = keep(*nic, std::move(*request));
+            auto& connection = keep(nic, std::move(*request));
             to_net_address(connection.request().remote_address(), *RemoteAddr);
-            *RemoteViAttribs = to_vi_attributes(connection.request().remote_attributes(), nic->attributes());
+            *RemoteViAttribs = to_vi_attributes(connection.request().remote_attributes(), nic.attributes());
             *ConnHandle = connection.handle();
             return VIP_SUCCESS;
         });
@@ -148,12 +142,13 @@ VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
 VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr, VIP_NET_ADDRESS* RemoteAddr,
                              VIP_ULONG Timeout, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
     return guarded(ViHandle, [&] {
-        Vi* vi = resolve<Vi>(ViHandle);
-        if (!failure::require({{vi != nullptr, no_vi}, {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        const VIP_RETURN begun = begin_request(*vi, Model::ClientServer, LocalAddr, RemoteAddr, Timeout);
-        if (begun != VIP_SUCCESS) return begun;
-        return await_request(*vi, Model::ClientServer, *RemoteViAttribs);
+        return wait_on<Vi>(ViHandle, no_vi, [&](Vi& vi) {
+            if (!failure::require({{RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}))
+                return VIP_INVALID_PARAMETER;
+            const VIP_RETURN begun = begin_request(vi, Model::ClientServer, LocalAddr, RemoteAddr, Timeout);
+            if (begun != VIP_SUCCESS) return begun;
+            return finish_request(vi, vi.attempt.wait(Model::ClientServer), *RemoteViAttribs);
+        });
     });
 }
 
@@ -186,9 +181,10 @@ VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteV
 
 VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
     return guarded(ViHandle, [&] {
-        Vi* vi = resolve<Vi>(ViHandle);
-        if (!failure::require({{vi != nullptr, no_vi}, {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        return await_request(*vi, Model::PeerToPeer, *RemoteViAttribs);
+        return wait_on<Vi>(ViHandle, no_vi, [&](Vi& vi) {
+            if (!failure::require({{RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}))
+                return VIP_INVALID_PARAMETER;
+            return finish_request(vi, vi.attempt.wait(Model::PeerToPeer), *RemoteViAttribs);
+        });
     });
 }

@@ -60,11 +60,8 @@ bool Cq::next_entry(CqEntry& entry) noexcept {
 }
 
 VIP_RETURN Cq::wait(const Deadline& deadline, CqEntry& entry) {
-    if (next_entry(entry)) return VIP_SUCCESS;
-    return wait_on(*this, [&] {
-        if (wait_until(*queue_, deadline, [&] { return next_entry(entry); })) return VIP_SUCCESS;
-        return deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
-    });
+    if (wait_until(*queue_, deadline, [&] { return next_entry(entry); })) return VIP_SUCCESS;
+    return deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
 }
 
 void Cq::notify(VIP_PVOID context, NotifyHandler handler) {

@@ -40,14 +40,16 @@ inline bool was_inherited(const void* handle) noexcept {
            is_in(handles<Connection>);
 }
 
-/// Runs the part of a call that may sleep because of an object, which exists until then.
+/// Runs a call that may sleep because of the object of a handle, which exists until the call returns. `otherwise`: the
+/// reason for a handle that is not valid.
 template <class Object, class Wait>
-VIP_RETURN wait_on(const Object& object, Wait&& wait) {
-    const auto is_valid = [](const void* handle) noexcept { return resolve<Object>(handle) != nullptr; };
-    const void* const handle = object.handle();
-    const WaitingCall call(handle, is_valid, OnSignal::Continue);
-    const VIP_RETURN result = call.closed() ? VIP_INVALID_PARAMETER : wait();
-    return result == VIP_SUCCESS || is_valid(handle) ? result : failed(VIP_INVALID_PARAMETER, closed_while_waiting);
+VIP_RETURN wait_on(const void* handle, const char* otherwise, Wait&& wait) {
+    const auto find = [](const void* handle) noexcept -> void* { return resolve<Object>(handle); };
+    const WaitingCall call(handle, find, OnSignal::Continue);
+    if (call.object() == nullptr) return failed(VIP_INVALID_PARAMETER, otherwise);
+    const VIP_RETURN result = wait(*static_cast<Object*>(call.object()));
+    const bool closed = result != VIP_SUCCESS && find(handle) == nullptr;
+    return closed ? failed(VIP_INVALID_PARAMETER, closed_while_waiting) : result;
 }
 
 }  // namespace vipl

@@ -87,7 +87,7 @@ VIP_RETURN Vi::create(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, Cq* send_cq
 
 void Vi::end_calls() noexcept {
     registration_.revoke();
-    attempt.abandon();
+    attempt.end();
     end_waits(handle());
 }
 

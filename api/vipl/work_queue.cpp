@@ -42,12 +42,9 @@ VIP_RETURN uses_cq() noexcept {
 
 VIP_RETURN WorkQueue::wait(const Deadline& deadline, VIP_DESCRIPTOR** descriptor) {
     if (cq_ != nullptr) return uses_cq();
-    VIP_RETURN result = done(descriptor);
-    if (result != VIP_NOT_DONE) return result;
-    return wait_on(vi_, [&] {
-        if (wait_until(*queue_, deadline, [&] { return (result = done(descriptor)) != VIP_NOT_DONE; })) return result;
-        return deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
-    });
+    VIP_RETURN result = VIP_NOT_DONE;
+    if (wait_until(*queue_, deadline, [&] { return (result = done(descriptor)) != VIP_NOT_DONE; })) return result;
+    return deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
 }
 
 VIP_RETURN WorkQueue::notify(VIP_PVOID context, NotifyHandler handler) {

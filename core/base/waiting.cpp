@@ -57,10 +57,10 @@ CancellationPoint::~CancellationPoint() {
     if (state_of_program != not_held) set_cancellation(PTHREAD_CANCEL_DISABLE);
 }
 
-WaitingCall::WaitingCall(const void* handle, bool (*is_valid)(const void* handle) noexcept, OnSignal on_signal) noexcept
+WaitingCall::WaitingCall(const void* handle, void* (*find)(const void* handle) noexcept, OnSignal on_signal) noexcept
     : handle_(handle), on_signal_(on_signal), outer_(innermost) {
     const std::lock_guard lock(calls.mutex);
-    closed_ = !is_valid(handle);
+    object_ = find(handle);  // end_waits() takes the lock after the handle has become invalid
     next_ = calls.first;
     if (next_ != nullptr) next_->previous_ = this;
     calls.first = this;
@@ -121,8 +121,9 @@ public:
     int signal_fd() const noexcept { return signals_.get(); }
 
     /// Whether the sleep ends although a signal only interrupted poll(2).
-    bool ends_when_interrupted() const noexcept { return call_ == nullptr || ends_on_signal(); }
-    bool ends_on_signal() const noexcept { return call_->on_signal_ == OnSignal::EndUnlessRestarting; }
+    bool ends_when_interrupted() const noexcept {
+        return call_ == nullptr || call_->on_signal_ == OnSignal::EndUnlessRestarting;
+    }
 
     /// Lets the pending signals run their handlers. Returns whether one of them ends the sleep.
     bool deliver_signals() noexcept {

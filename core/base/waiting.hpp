@@ -41,11 +41,14 @@ enum class OnSignal : std::uint8_t { Continue, EndUnlessRestarting };
 /// functions below are cancellation points. The wait must have ended before it is destroyed.
 class VIADUCT_EXPORT WaitingCall {
 public:
-    /// `is_valid` reports whether the handle is still valid, which it may have ceased to be since it was looked up.
-    WaitingCall(const void* handle, bool (*is_valid)(const void* handle) noexcept, OnSignal on_signal) noexcept;
+    /// `find` looks up the object of a handle, and returns null if the handle is not valid.
+    WaitingCall(const void* handle, void* (*find)(const void* handle) noexcept, OnSignal on_signal) noexcept;
     ~WaitingCall();
     WaitingCall(const WaitingCall&) = delete;
     WaitingCall& operator=(const WaitingCall&) = delete;
+
+    /// Null: the handle was not valid.
+    void* object() const noexcept { return object_; }
 
     /// Whether the object was closed. If so, the wait must end.
     bool closed() const noexcept;
@@ -56,6 +59,7 @@ private:
 
     const void* const handle_;
     const OnSignal on_signal_;
+    void* object_ = nullptr;
     WaitingCall* const outer_;  // of the same thread
     bool closed_ = false;
     UniqueFd wake_;  // readable when closed; made when the call first sleeps

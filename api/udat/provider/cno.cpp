@@ -159,11 +159,7 @@ bool Cno::awaited() const noexcept {
     return consumers_.present != 0;
 }
 
-DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) {
-    const WaitOn<Cno> call(*this);
-    evd = DAT_HANDLE_NULL;
-    return call.closed() ? success : await(consumers_, deadline, evd);
-}
+DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) { return await(consumers_, deadline, evd); }
 
 DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd) try {
     const WaitScope scope(*this, waiters);
@@ -312,7 +308,8 @@ DAT_RETURN calls::cno_free(DAT_CNO_HANDLE cno) {
 }
 
 DAT_RETURN calls::cno_wait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
-    Cno* notified = resolve<Cno>(cno);
+    const WaitOn<Cno> call(cno);
+    Cno* notified = call.object();
     if (notified == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CNO);
     if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "evd_handle is null");
     return notified->wait(deadline_after(timeout), *evd);

@@ -415,8 +415,6 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
                              "a threshold, while an endpoint notifies with DAT_COMPLETION_UNSIGNALLED_FLAG");
     if (!waitable_) return unwaitable();
     nmore = 0;
-    const WaitOn<Evd> call(*this);
-    if (call.closed()) return freed();
     Waiting waiter(*this, nmore);
     if (!waiter.admitted()) return has_waiter();
     if (!waitable_) return unwaitable();  // checked again, because from here on dismiss_waiter() sees this thread
@@ -427,7 +425,7 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
         return taken || dismissed_;
     });
     if (taken) return success;
-    if (call.closed()) return freed();
+    if (wait_closed()) return freed();
     if (dismissed_) return unwaitable();
     return error(waiter.interrupted() ? DAT_INTERRUPTED_CALL : DAT_TIMEOUT_EXPIRED);
 }

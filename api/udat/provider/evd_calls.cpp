@@ -82,7 +82,8 @@ DAT_RETURN calls::evd_clear_unwaitable(DAT_EVD_HANDLE evd) {
 
 DAT_RETURN calls::evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
                            DAT_COUNT* nmore) {
-    Evd* dispatcher = resolve<Evd>(evd);
+    const WaitOn<Evd> call(evd);
+    Evd* dispatcher = call.object();
     if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
     if (threshold <= 0 || threshold > dispatcher->qlen())
         return invalid_parameter(

@@ -63,14 +63,16 @@ template <class T>
     return static_cast<T*>(static_cast<Object*>(HandleArena::find_held(handle, kind_of(T::handle_type))));
 }
 
-/// A call that sleeps until something happens to an object of type T.
+/// A call that may sleep because of an object of type T, which exists as long as the call.
 template <class T>
 struct WaitOn : WaitingCall {
-    explicit WaitOn(const T& object) noexcept
+    explicit WaitOn(DAT_HANDLE handle) noexcept
         : WaitingCall(
-              object.handle(),
-              [](const void* handle) noexcept { return resolve<T>(const_cast<void*>(handle)) != nullptr; },
+              handle, [](const void* handle) noexcept -> void* { return resolve<T>(const_cast<void*>(handle)); },
               OnSignal::EndUnlessRestarting) {}
+
+    /// Null: the handle was not valid.
+    T* object() const noexcept { return static_cast<T*>(WaitingCall::object()); }
 };
 
 /// The failure of calls that ask for addresses relative to a region.
