@@ -211,7 +211,8 @@ static void answer_messages(Side *side, void *unused) {
     }
 }
 
-static void post_and_poll(Side *side) {
+static void post_and_poll(void *argument) {
+    Side *side = argument;
     static const Work works[] = {{.operation = RECV, .at = RECV_AT},
                                  {.operation = SEND},
                                  {.operation = WRITE, .to = RECV_AT + LARGE},
@@ -232,31 +233,13 @@ static void post_and_poll(Side *side) {
     }
 }
 
-static bool worked;
-
-/* With a request for cancellation pending. */
-static void *work(void *side) {
-    int state = PTHREAD_CANCEL_DISABLE;
-    CHECK(pthread_cancel(pthread_self()) == 0);
-    for (int i = 0; i < EXCHANGES; ++i) {
-        post_and_poll(side);
-        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-        CHECK_EQ(state, PTHREAD_CANCEL_ENABLE);
-    }
-    worked = true;
-    pthread_testcancel();
-    return NULL;
-}
-
 static void check_working(uint32_t bytes) {
     Pair pair = connected_pair((Options){.rcq_size = 10});
-    Sleeper worker = {0};
     Task task;
     length = bytes;
     CHECK_OK(post(pair.server, (Work){.operation = RECV, .at = RECV_AT, .length = LARGE, .context = 1}));
     begin(&task, pair.server, answer_messages, NULL, 0);
-    CHECK(pthread_create(&worker.thread, NULL, work, pair.client) == 0);
-    CHECK(sleeper_join(&worker) && worked);
+    run_while_cancelled(post_and_poll, pair.client, EXCHANGES);
     finish(&task);
     pair_close(&pair);
 }

@@ -61,6 +61,34 @@ bool sleeper_cancel(Sleeper *sleeper) {
     return sleeper_join(sleeper);
 }
 
+typedef struct {
+    void (*run)(void *argument);
+    void *argument;
+    int times;
+    bool done;
+} Working;
+
+static void *work_while_cancelled(void *argument) {
+    Working *working = argument;
+    int state = PTHREAD_CANCEL_DISABLE;
+    CHECK(pthread_cancel(pthread_self()) == 0);
+    for (int i = 0; i < working->times; ++i) {
+        working->run(working->argument);
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+        CHECK_EQ(state, PTHREAD_CANCEL_ENABLE);
+    }
+    working->done = true;
+    pthread_testcancel();
+    return NULL;
+}
+
+void run_while_cancelled(void (*run)(void *argument), void *argument, int times) {
+    Working working = {.run = run, .argument = argument, .times = times};
+    Sleeper worker = {0};
+    CHECK(pthread_create(&worker.thread, NULL, work_while_cancelled, &working) == 0);
+    CHECK(sleeper_join(&worker) && working.done);
+}
+
 /* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
 static _Atomic unsigned counts[NSIG];

@@ -30,6 +30,9 @@ bool sleeper_join(Sleeper *sleeper);
 /* Cancels the thread and joins it. */
 bool sleeper_cancel(Sleeper *sleeper);
 
+/* Runs something several times in a thread with a pending request for cancellation, which must have no effect. */
+void run_while_cancelled(void (*run)(void *argument), void *argument, int times);
+
 /* Installs a handler that counts its signals. The flags are those of sigaction(2). */
 void count_signals(int number, int flags);
 

@@ -234,7 +234,8 @@ static void poll_one(Stream stream) {
     CHECK_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
 }
 
-static void post_and_poll(void) {
+static void post_and_poll(void *unused) {
+    (void)unused;
     CHECK_OK(post(here, (Work){.operation = RECEIVE, .at = RECV_AT, .length = LARGE}));
     CHECK_OK(post(here, (Work){.operation = WRITE, .to = RECV_AT + LARGE, .length = length}));
     CHECK_OK(post(here, (Work){.operation = READ, .at = RECV_AT + LARGE, .to = RECV_AT + LARGE, .length = length}));
@@ -246,31 +247,13 @@ static void post_and_poll(void) {
     CHECK_OK(dat_evd_dequeue(software, &event));
 }
 
-static bool worked;
-
-static void *work_while_cancelled(void *unused) {
-    int state = PTHREAD_CANCEL_DISABLE;
-    (void)unused;
-    CHECK(pthread_cancel(pthread_self()) == 0);
-    for (int i = 0; i < EXCHANGES; ++i) {
-        post_and_poll();
-        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-        CHECK_EQ(state, PTHREAD_CANCEL_ENABLE);
-    }
-    worked = true;
-    pthread_testcancel();
-    return NULL;
-}
-
 static void check_working(DAT_SEG_LENGTH bytes) {
-    Sleeper worker = {0};
     length = bytes;
     open_both();
     connect_both();
     CHECK_OK(post(there, (Work){.operation = RECEIVE, .at = RECV_AT, .length = LARGE, .cookie = 1}));
     begin(&task, there, do_answer, NULL, 0);
-    CHECK(pthread_create(&worker.thread, NULL, work_while_cancelled, NULL) == 0);
-    CHECK(sleeper_join(&worker) && worked);
+    run_while_cancelled(post_and_poll, NULL, EXCHANGES);
     finish(&task);
     close_both();
 }

@@ -271,7 +271,8 @@ static void expect_polled_send(int slot, VIP_UINT32 status) {
     check_completion(__FILE__, __LINE__, send_done(here), slot, status);
 }
 
-static void post_and_poll(void) {
+static void post_and_poll(void *unused) {
+    (void)unused;
     const Work write = rdma_work(here, VIP_CONTROL_OP_RDMAWRITE, SEND_AT(1), length, there, RECV_AT(8));
     post_simple_recv(here, 0, LARGE);
     CHECK_RC(post_send(here, 1, write), VIP_SUCCESS);
@@ -282,30 +283,12 @@ static void post_and_poll(void) {
     check_completion(__FILE__, __LINE__, completed, 0, RECEIVED);
 }
 
-static bool worked;
-
-static void *work_while_cancelled(void *unused) {
-    int state = PTHREAD_CANCEL_DISABLE;
-    (void)unused;
-    CHECK(pthread_cancel(pthread_self()) == 0);
-    for (int i = 0; i < EXCHANGES; ++i) {
-        post_and_poll();
-        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-        CHECK_EQ(state, PTHREAD_CANCEL_ENABLE);
-    }
-    worked = true;
-    pthread_testcancel();
-    return NULL;
-}
-
 static void check_working(VIP_UINT32 bytes) {
-    Sleeper worker = {0};
     length = bytes;
     open_for(&(Wait){.options = {.send_on_cq = VIP_TRUE}, .connected = true});
     post_simple_recv(there, 0, LARGE);
     begin(&task, there, do_answer, NULL, 0);
-    CHECK(pthread_create(&worker.thread, NULL, work_while_cancelled, NULL) == 0);
-    CHECK(sleeper_join(&worker) && worked);
+    run_while_cancelled(post_and_poll, NULL, EXCHANGES);
     finish(&task);
 }
 
@@ -386,6 +369,38 @@ TEST(close_nic_ends_connect_wait) { check_closed(&for_client); }
 TEST(close_nic_ends_peer_wait) { check_closed(&for_peer); }
 TEST(close_nic_ends_recv_wait) { check_closed(&for_received); }
 TEST(close_nic_ends_cq_wait) { check_closed(&for_entry); }
+
+/* A thread that is on its way into a call, or out of it. */
+static _Atomic bool begun;
+
+static void *begin_to_wait(void *argument) {
+    Call *call = argument;
+    begun = true;
+    call_once(call);
+    return NULL;
+}
+
+static void close_as_it_begins(const Wait *wait) {
+    here = new_endpoint(NULL);
+    for (int round = 0; round < 500; ++round) {
+        Call call = {.wait = wait, .timeout_ms = VIP_INFINITE};
+        pthread_t thread;
+        endpoint_open(here, wait->options);
+        receive_one(VIP_INFINITE);
+        begun = false;
+        CHECK(pthread_create(&thread, NULL, begin_to_wait, &call) == 0);
+        while (!begun) {
+        }
+        for (volatile int spin = 0; spin < round % 100 * 20; ++spin) {
+        }
+        endpoint_close_nic(here);
+        CHECK(pthread_join(thread, NULL) == 0);
+        CHECK_RC(call.rc, VIP_INVALID_PARAMETER);
+    }
+}
+
+TEST(close_nic_as_recv_wait_begins) { close_as_it_begins(&for_received); }
+TEST(close_nic_as_cq_wait_begins) { close_as_it_begins(&for_entry); }
 
 TEST(close_nic_ends_all_waits_at_once) {
     static const Wait *const waits[] = {&for_client, &for_peer, &for_received, &for_entry};
