@@ -44,6 +44,14 @@ ContextOwner open_context(const std::string& name) {
     return nullptr;
 }
 
+/// The capabilities have no names in libibverbs.
+int flush_flags_of(std::uint64_t capabilities) noexcept {
+    constexpr std::uint64_t device_flush_global = std::uint64_t{1} << 38;
+    constexpr std::uint64_t device_flush_persistent = std::uint64_t{1} << 39;
+    return ((capabilities & device_flush_global) != 0 ? access_flush_global : 0) |
+           ((capabilities & device_flush_persistent) != 0 ? access_flush_persistent : 0);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Nic>> Nic::open(const Interface& interface) {
@@ -74,6 +82,7 @@ Status Nic::open_device() {
         return Status::from_errno(error, "ibv_query_device_ex");
     limits_ = limits.orig_attr;
     pages_on_demand_ = (limits.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0;
+    flush_flags_ = flush_flags_of(limits.device_cap_flags_ex);
     if (const int error = ibv_query_port(context_.get(), place.value().port, &port_); error != 0)
         return Status::from_errno(error, "ibv_query_port");
     has_unreliable_ = probe_unreliable();

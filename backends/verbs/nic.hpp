@@ -17,6 +17,10 @@
 
 namespace viaduct::verbs {
 
+/// IBV_ACCESS_FLUSH_GLOBAL and IBV_ACCESS_FLUSH_PERSISTENT, which rdma-core has since version 45.
+inline constexpr int access_flush_global = 1 << 8;
+inline constexpr int access_flush_persistent = 1 << 9;
+
 class Endpoint;
 class ListeningPort;
 class SharedReceiveQueue;
@@ -34,6 +38,8 @@ public:
     const HostAddress& host() const noexcept { return host_; }
     bool has_unreliable() const noexcept { return has_unreliable_; }
     bool pages_on_demand() const noexcept { return pages_on_demand_; }
+    /// The access flags that let peers flush what they may read; 0 if the device has no operation for that.
+    int flush_flags() const noexcept { return flush_flags_; }
     /// Detects the Linux kernel's Soft-RoCE by its vendor id.
     bool is_software() const noexcept { return limits_.vendor_id == 0xffffff; }
 
@@ -70,6 +76,7 @@ private:
     ibv_port_attr port_{};
     bool has_unreliable_ = false;
     bool pages_on_demand_ = false;
+    int flush_flags_ = 0;
     RegionTable regions_;
     WindowTable windows_;
     std::map<std::uint16_t, std::unique_ptr<ListeningPort>> ports_;

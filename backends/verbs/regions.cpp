@@ -23,6 +23,7 @@ constexpr std::uint32_t refused_key = 0;
 int flags_of(Access access, const Nic& nic) noexcept {
     int flags = nic.has_windows(IBV_MW_TYPE_1) || nic.has_windows(IBV_MW_TYPE_2) ? IBV_ACCESS_MW_BIND : 0;
     if (access.local_write || access.lets_peers_write()) flags |= IBV_ACCESS_LOCAL_WRITE;
+    if (access.remote_read) flags |= nic.flush_flags();  // with which the stock librpma 1.3 flushes
     return flags | remote_flags_of(access);
 }
 
@@ -48,6 +49,11 @@ bool is_readable(const void* address, std::uint64_t length) {
 /// cannot have windows, because the kernel requires write access for them.
 Result<RegionOwner> register_pages(ibv_pd* domain, void* address, std::uint64_t length, int& flags) {
     RegionOwner region(ibv_reg_mr(domain, address, length, flags));
+    // Only persistent memory can be flushed to persistence.
+    if (region == nullptr && errno == EINVAL && (flags & access_flush_persistent) != 0) {
+        flags &= ~access_flush_persistent;
+        region.reset(ibv_reg_mr(domain, address, length, flags));
+    }
     // Files on persistent memory cannot be pinned. Devices with on-demand paging accept them, but without windows.
     if (region == nullptr && errno == EOPNOTSUPP)
         region.reset(ibv_reg_mr(domain, address, length, (flags & ~IBV_ACCESS_MW_BIND) | IBV_ACCESS_ON_DEMAND));

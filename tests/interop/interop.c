@@ -67,9 +67,9 @@ static void open_end(End* end) {
                          .depth = QUEUE_LENGTH,
                          .timeout_ms = 1000 * PATIENCE_S};
     end_open(end, &setup);
-    end_describe(end, &own.key);
     snprintf(own.greeting, sizeof own.greeting, "I am the %s", role);
     prepare(end, &own);
+    end_describe(end, &own.key);
 }
 
 static void call_in_vain(End* end) {

@@ -6,16 +6,27 @@
 #include <arpa/inet.h>
 
 const char* const library = "librpma.so.0";
-const int rights = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+const int rights = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
 const char* const refusal = ""; /* librpma has no private data there */
 
-/* Announces that its memory may be flushed to persistence. */
+/* Whether this end and the other one flush to persistence. */
+static bool persistent, peer_persistent;
+
+/* Announces that its memory may be flushed to persistence, if it may: the stock library 1.3 cannot register volatile
+ * memory for that if the device flushes by itself. */
 void prepare(End* end, Introduction* own) {
+    const int usage = RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST |
+                      RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | rights | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+    struct rpma_mr_local* region = NULL;
     struct rpma_peer_cfg* cfg = NULL;
     size_t size = 0;
-    (void)end;
+    persistent = rpma_mr_reg(end->peer, memory, MEMORY_BYTES, usage, &region) == 0;
+    if (persistent) {
+        OK(rpma_mr_dereg(&end->region));
+        end->region = region;
+    }
     OK(rpma_peer_cfg_new(&cfg));
-    OK(rpma_peer_cfg_set_direct_write_to_pmem(cfg, true));
+    OK(rpma_peer_cfg_set_direct_write_to_pmem(cfg, persistent));
     OK(rpma_peer_cfg_get_descriptor_size(cfg, &size));
     CHECK_EQ(size, sizeof own->abilities);
     OK(rpma_peer_cfg_get_descriptor(cfg, &own->abilities));
@@ -27,6 +38,7 @@ void reject(End* end) { OK(rpma_conn_req_delete(&end->req)); }
 void meet(End* end, const Introduction* other) {
     struct rpma_peer_cfg* cfg = NULL;
     OK(rpma_peer_cfg_from_descriptor(&other->abilities, sizeof other->abilities, &cfg));
+    OK(rpma_peer_cfg_get_direct_write_to_pmem(cfg, &peer_persistent));
     OK(rpma_conn_apply_remote_peer_cfg(end->conn, cfg));
     OK(rpma_peer_cfg_delete(&cfg));
 }
@@ -123,12 +135,16 @@ static void flush_to(End* end, enum rpma_flush_type type, size_t length) {
 
 static void begin_flush(End* end) {
     flush_to(end, RPMA_FLUSH_TYPE_VISIBILITY, 70000);
-    flush_to(end, RPMA_FLUSH_TYPE_PERSISTENT, MEMORY_BYTES); /* exceeds the region; the stock library accepts that,
-                                                                too */
+    if (peer_persistent) /* exceeds the region; the stock library accepts that, too */
+        flush_to(end, RPMA_FLUSH_TYPE_PERSISTENT, MEMORY_BYTES);
+    else
+        CHECK_EQ(
+            rpma_flush(end->conn, end->there, TARGET, 1, RPMA_FLUSH_TYPE_PERSISTENT, RPMA_F_COMPLETION_ALWAYS, NULL),
+            RPMA_E_NOSUPP);
 }
 
 static void end_flush(End* end) {
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < (persistent ? 2 : 1); ++i) {
         hear_done(end);
         check_and_clear(TARGET + 12345, 70000, 50);
         say_done(end);
