@@ -39,6 +39,23 @@ wire::AgentTransfer agent_order(const wire::Slot& slot) noexcept {
     return order;
 }
 
+/// Returns false if the memory is not there or cannot be written.
+bool execute_order(SlotKind kind, const wire::AgentTransfer& order, std::byte* area, std::uint32_t length) noexcept {
+    auto* const target = reinterpret_cast<std::byte*>(order.address);
+    const auto give_back = [area](std::uint64_t old) { std::memcpy(area, &old, sizeof old); };
+    switch (kind) {
+        case SlotKind::AgentWrite: return support::deliver_piece(target, area, length);
+        case SlotKind::AgentRead: return support::copy_guarded(area, target, length);
+        case SlotKind::AgentFetchAdd:
+            return support::survives([&] { give_back(support::fetch_add(target, order.value)); });
+        case SlotKind::AgentCompareSwap:
+            return support::survives([&] { give_back(support::compare_swap(target, order.compare, order.value)); });
+        default:
+            return support::survives(
+                [&] { support::atomic_word(target).store(order.value, std::memory_order_release); });
+    }
+}
+
 }  // namespace
 
 /// Starts the flush that the slot requests, or checks whether it is done. consume() handles the result.
@@ -78,17 +95,8 @@ void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& s
         return stop();
     const RemoteUse use = use_of(arrival.kind);
     if (!endpoint_.peer_may_access(use, order.key, order.address, arrival.length)) return refuse_order(use);
-    auto* target = reinterpret_cast<std::byte*>(order.address);
-    std::byte* area = ring_.ring().area + order.offset;
+    if (!execute_order(arrival.kind, order, ring_.ring().area + order.offset, arrival.length)) return refuse_order(use);
     traffic_.add(served(use), Way::Agent, arrival.length);
-    const auto give_back = [area](std::uint64_t old) { std::memcpy(area, &old, sizeof old); };
-    switch (arrival.kind) {
-        case SlotKind::AgentWrite: support::deliver_piece(target, area, arrival.length); break;
-        case SlotKind::AgentRead: std::memcpy(area, target, arrival.length); break;
-        case SlotKind::AgentFetchAdd: give_back(support::fetch_add(target, order.value)); break;
-        case SlotKind::AgentCompareSwap: give_back(support::compare_swap(target, order.compare, order.value)); break;
-        default: support::atomic_word(target).store(order.value, std::memory_order_release);
-    }
 }
 
 }  // namespace viaduct::loopback

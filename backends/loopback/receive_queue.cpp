@@ -3,7 +3,6 @@
 
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
-#include "backends/support/mapped_memory.hpp"
 #include "backends/support/pieces.hpp"
 #include "backends/support/post_each.hpp"
 #include "core/base/fence.hpp"
@@ -168,7 +167,7 @@ inline bool ReceiveQueue::deliver_word(const wire::Slot& slot, std::uint8_t flag
     if (sge == nullptr || receive.fault != CompletionCode::Success || sge->length < word_bytes ||
         !Endpoint::may_use_word(local_, *sge, true))
         return false;
-    std::memcpy(sge->address, slot.payload, word_bytes);
+    if (!support::copy_unit<word_bytes>(static_cast<std::byte*>(sge->address), slot.payload)) return false;
     PackedCompletion::write_success(out, receive.context, endpoint_context_, CompletedOperation::Receive, word_bytes);
     if ((flags & wire::slot_flags::immediate) != 0) [[unlikely]] {
         out.immediate = slot.immediate;
@@ -205,10 +204,10 @@ inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t 
     const Receive& receive = entries_.front();
     const Sge* const sge = receive.sges.single();
     if (sge == nullptr || receive.fault != CompletionCode::Success || length > sge->length ||
-        length > endpoint_.max_transfer_bytes() || !endpoint_.may_use(local_, *sge, length, true))
+        length > endpoint_.max_transfer_bytes() || !endpoint_.may_use(local_, *sge, length, true) ||
+        !support::deliver_piece(static_cast<std::byte*>(sge->address), payload, length))
         return false;
     ring_.note(slot);
-    support::deliver_piece(static_cast<std::byte*>(sge->address), payload, length);
     const bool with_immediate = (flags & immediate) != 0;
     const Completion completion{.context = receive.context,
                                 .endpoint_context = endpoint_context_,
@@ -277,7 +276,6 @@ void ReceiveQueue::progress() noexcept {
         return;
     }
     std::uint8_t seen = 0;  // the flags of all slots
-    probed_ = false;        // the program may have unmapped memory since the last pass
     do {
         if (special_ == 0 && receive_words(seen)) continue;
         const wire::Slot& slot = ring_.front();
@@ -288,7 +286,7 @@ void ReceiveQueue::progress() noexcept {
         else if (!receive(slot))
             break;
         seen |= flags;
-    } while (!completions_.is_output_full() && (ring_.has_arrived(ring_.front()) || next_fragment_follows()));
+    } while (!completions_.is_output_full() && ring_.has_arrived(ring_.front()));
     confirm_if_due(seen);
 }
 
@@ -451,7 +449,6 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
         received_ = 0;
         skipping_ = false;
         set(in_message, true);
-        probed_ = false;
     }
     if (!skipping_) {  // check each fragment, because the memory may be deregistered meanwhile
         if (received_ + arrival.length > arrival.total) return stop();  // longer than announced and checked
@@ -463,7 +460,12 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
     if (!skipping_) {
         const Receive& entry = entries_.front();
         if (received_ + arrival.length > entry.room()) return stop();  // exceeds the checked length
-        support::scatter(entry.sges.span(), received_, arrival.payload, arrival.length);
+        if (!support::scatter(entry.sges.span(), received_, arrival.payload, arrival.length)) {
+            fail_front(arrival, CompletionCode::LocalProtection);
+            skipping_ = true;
+        }
+    }
+    if (!skipping_) {
         received_ += arrival.length;
         if (last && received_ != arrival.total) return stop();  // shorter than announced
         if (last) finish_front(arrival, static_cast<std::uint32_t>(received_));
@@ -489,20 +491,7 @@ CompletionCode ReceiveQueue::check(const Receive& entry, const Arrival& arrival)
         if (!endpoint_.may_use(local_, sge, used, true)) return CompletionCode::LocalProtection;
         left -= used;
     }
-    if (arrival.total < support::checked_from_bytes || probed_) return CompletionCode::Success;
-    probed_ = support::mapped_bytes(entry.sges.span(), support::Probe::Mapping) >= arrival.total;
-    return probed_ ? CompletionCode::Success : CompletionCode::LocalProtection;
-}
-
-/// Waits some microseconds for the rest of a large message, because each pass checks its memory with a system call.
-bool ReceiveQueue::next_fragment_follows() const noexcept {
-    constexpr int looks = 64;
-    if (!probed_ || !is(in_message)) return false;
-    for (int i = 0; i < looks; ++i) {
-        if (ring_.has_arrived(ring_.front())) return true;
-        cpu_relax();
-    }
-    return false;
+    return CompletionCode::Success;
 }
 
 /// Completes the receive. The data are in place; a window that the peer wants to invalidate is invalidated now.

@@ -113,7 +113,6 @@ private:
     void receive_fragment(const Arrival& arrival) noexcept;
     [[gnu::noinline]] void abort_message(const Arrival& arrival) noexcept;
     CompletionCode check(const Receive& entry, const Arrival& arrival) noexcept;
-    [[gnu::noinline]] bool next_fragment_follows() const noexcept;
     void finish_front(const Arrival& arrival, std::uint32_t bytes) noexcept;
     void complete_front(const Arrival& arrival, CompletionCode code, std::uint32_t bytes) noexcept;
     [[gnu::noinline]] void fail_front(const Arrival& arrival, CompletionCode code) noexcept;
@@ -144,7 +143,6 @@ private:
     std::uint64_t received_ = 0;             // received bytes of the current message
     std::atomic<bool> needs_wakeup_{false};  // whether the peer was asked to ring
     bool acknowledgment_due_ = false;        // a sender waits for a confirmation, but it is not urgent
-    bool probed_ = false;                    // in this pass, the memory of the current message was found to be mapped
     bool skipping_ = false;   // the receive has failed, so the remaining fragments of the message are dropped
     bool rejecting_ = false;  // broken: posted receives complete as Flushed
 };

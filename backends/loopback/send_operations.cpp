@@ -182,15 +182,12 @@ SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& r
     const RemoteAddress& remote = operation.request->remote;
     std::byte* target = connection_->find_memory(region, remote.key, remote.address, operation.total,
                                                  operation.request->opcode != Opcode::RdmaRead);
-    if (target != nullptr) {
-        transfer_directly(operation, target);
-        return Outcome::Finished;
-    }
+    if (target != nullptr) return transfer_directly(operation, target);
     if (connection_->peer().process_vm() && !is_atomic(operation.request->opcode)) return transfer_by_kernel(operation);
     return transfer_by_agent(operation);
 }
 
-void SendQueue::transfer_directly(Operation& operation, std::byte* target) noexcept {
+SendQueue::Outcome SendQueue::transfer_directly(Operation& operation, std::byte* target) noexcept {
     const SendRequest& request = *operation.request;
     if (request.opcode == Opcode::AtomicWrite) {
         support::atomic_word(target).store(operation.value, std::memory_order_release);
@@ -201,17 +198,18 @@ void SendQueue::transfer_directly(Operation& operation, std::byte* target) noexc
         std::memcpy(request.sges[0].address, &old, sizeof old);
     } else {
         target += operation.moved;
-        support::for_stretch(request.sges, operation.moved, operation.end() - operation.moved,
-                             [&](std::byte* piece, std::uint64_t length) {
-                                 if (request.opcode == Opcode::RdmaRead)
-                                     support::copy_piece(piece, target, length);
-                                 else
-                                     support::deliver_piece(target, piece, length);
-                                 target += length;
-                             });
+        const bool copied = support::for_stretch(request.sges, operation.moved, operation.end() - operation.moved,
+                                                 [&](std::byte* piece, std::uint64_t length) {
+                                                     std::byte* const there = std::exchange(target, target + length);
+                                                     return request.opcode == Opcode::RdmaRead
+                                                                ? support::copy_guarded(piece, there, length)
+                                                                : support::deliver_piece(there, piece, length);
+                                                 });
+        if (!copied) return lose(operation);
     }
     operation.moved = operation.end();
     operation.way = Way::Mapped;
+    return Outcome::Finished;
 }
 
 SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept {
@@ -233,6 +231,11 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
         case Code::Unreachable: return Outcome::Blocked;  // the agent ends the connection
         default: break;
     }
+    return lose(operation);
+}
+
+/// Memory of one of the sides is not there.
+SendQueue::Outcome SendQueue::lose(Operation& operation) noexcept {
     if (!find_source_end(operation, support::Probe::Access)) return abort(operation);
     if (operation.cut_at == 0) return refuse(operation);  // the peer's memory is not mapped
     operation.moved = operation.cut_at;
@@ -293,12 +296,13 @@ bool SendQueue::place_order(Operation& operation, std::uint32_t length) noexcept
 SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
     read_consumed();
     if (!ring_.is_consumed(operation.last_slot)) return Outcome::Blocked;
-    operation.stage = Stage::ByAgent;
     if (fetches(operation.request->opcode)) {
         const std::uint32_t length = next_fragment(operation.total, operation.moved);
-        support::scatter(operation.request->sges, operation.moved, ring_.area(operation.area_offset), length);
+        if (!support::scatter(operation.request->sges, operation.moved, ring_.area(operation.area_offset), length))
+            return abort(operation);
         operation.moved += length;
     }
+    operation.stage = Stage::ByAgent;
     return rdma(operation);
 }
 

@@ -173,7 +173,8 @@ private:
     [[gnu::noinline]] Outcome send_and_invalidate(Operation& operation) noexcept;
     Outcome rdma(Operation& operation) noexcept;
     Outcome transfer(Operation& operation, const RegionView& region) noexcept;
-    void transfer_directly(Operation& operation, std::byte* target) noexcept;
+    Outcome transfer_directly(Operation& operation, std::byte* target) noexcept;
+    [[gnu::noinline]] Outcome lose(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome transfer_by_kernel(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome transfer_by_agent(Operation& operation) noexcept;
     bool place_order(Operation& operation, std::uint32_t length) noexcept;

@@ -4,7 +4,6 @@
 #include "backends/ofi/endpoint.hpp"
 #include "backends/ofi/node.hpp"
 #include "backends/support/atomic_word.hpp"
-#include "backends/support/mapped_memory.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::ofi {
@@ -86,9 +85,6 @@ CompletionCode ReceiveQueue::check(const Receive& entry, const FrameHeader& head
         if (!endpoint_.may_use(sge, used, true)) return CompletionCode::LocalProtection;
         left -= used;
     }
-    if (header.total >= support::checked_from_bytes &&
-        support::mapped_bytes(entry.sges.span(), support::Probe::Mapping) < header.total)
-        return CompletionCode::LocalProtection;
     return CompletionCode::Success;
 }
 
@@ -178,7 +174,12 @@ bool ReceiveQueue::receive(const Frame& frame) noexcept {
             violate("a message that is longer than announced");
             return false;
         }
-        support::scatter(entries_.front().sges.span(), moved_, frame.payload.data(), frame.payload.size());
+        if (!support::scatter(entries_.front().sges.span(), moved_, frame.payload.data(), frame.payload.size())) {
+            fail_front(header, operation, CompletionCode::LocalProtection);
+            skipping_ = true;
+        }
+    }
+    if (!skipping_) {
         moved_ += frame.payload.size();
         if (frame.payload.size() > fragment_bytes) way_ = Way::Offer;
         if (last && aborted) {
@@ -212,7 +213,9 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
         return false;
     }
     const bool last = !has(header, frame_flags::more);
-    if (!skipping_ && !peer_may_access(RemoteUse::Write, header, rest)) {
+    if (!skipping_ && !(endpoint_.peer_may_access(RemoteUse::Write, header.key, header.address, rest) &&
+                        support::deliver_piece(reinterpret_cast<std::byte*>(header.address), frame.payload.data(),
+                                               frame.payload.size()))) {
         skipping_ = true;
         if (notice) {
             complete_front(header, operation, CompletionCode::LocalProtection, 0);
@@ -222,9 +225,6 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
         }
     }
     if (!skipping_) {
-        if (!frame.payload.empty())  // an empty write may have any address
-            support::deliver_piece(reinterpret_cast<std::byte*>(header.address), frame.payload.data(),
-                                   frame.payload.size());
         moved_ += frame.payload.size();
         if (frame.payload.size() > fragment_bytes) way_ = Way::Offer;
         if (last && moved_ != header.total && !has(header, frame_flags::aborted)) {
@@ -252,7 +252,7 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
 
 bool ReceiveQueue::read(const Frame& frame) noexcept {
     const FrameHeader& header = frame.header;
-    if (!peer_may_access(RemoteUse::Read, header, header.total)) {
+    if (!endpoint_.peer_may_access(RemoteUse::Read, header.key, header.address, header.total)) {
         in_progress_ = FrameKind::Open;
         refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead);
         return true;
@@ -260,10 +260,15 @@ bool ReceiveQueue::read(const Frame& frame) noexcept {
     if (in_progress_ == FrameKind::Open) begin(header);
     do {
         const auto* source = reinterpret_cast<const std::byte*>(header.address + moved_);
+        if (!support::is_readable(source, std::min<std::uint64_t>(header.total - moved_, max_offer_bytes))) {
+            in_progress_ = FrameKind::Open;
+            refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead);
+            return true;
+        }
         const auto bytes = connection_->send_fragment(
             {.kind = FrameKind::Data, .total = header.total}, header.total - moved_, 0,
             [source](std::byte* memory, std::uint64_t count) {
-                if (count != 0) std::memcpy(memory, source, count);  // an empty read may have any address
+                (void)support::copy_guarded(memory, source, count);  // readable, as found above
             });
         if (!bytes) return false;
         moved_ += *bytes;
@@ -288,15 +293,24 @@ bool ReceiveQueue::change_word(const Frame& frame) noexcept {
     }
     auto* const word = reinterpret_cast<std::byte*>(header.address);
     const std::uint64_t value = word_at(frame.payload, 0);
+    const auto change = [&] {
+        if (header.kind == FrameKind::FetchAdd)
+            old_ = support::fetch_add(word, value);
+        else if (fetches)
+            old_ = support::compare_swap(word, value, word_at(frame.payload, 1));
+        else
+            support::atomic_word(word).store(value, std::memory_order_release);
+    };
+    if (in_progress_ == FrameKind::Open && !support::survives(change)) {
+        refuse_access(header, use, CompletedOperation::RdmaWrite);
+        return true;
+    }
     if (!fetches) {
-        support::atomic_word(word).store(value, std::memory_order_release);
         traffic_.add(CountedOperation::ServeAtomic, Way::Frame, sizeof value);
         return true;
     }
     if (in_progress_ == FrameKind::Open) {  // execute it once, even if the response has to wait
         begin(header);
-        old_ = header.kind == FrameKind::FetchAdd ? support::fetch_add(word, value)
-                                                  : support::compare_swap(word, value, word_at(frame.payload, 1));
         traffic_.add(CountedOperation::ServeAtomic, Way::Frame, sizeof value);
     }
     if (!connection_->send({.kind = FrameKind::Data, .total = sizeof old_}, sizeof old_,
@@ -323,17 +337,6 @@ bool ReceiveQueue::flush(const Frame& frame) noexcept {
     flush_.reset();
     if (state == support::FlushJob::State::Failed) refuse(header, CompletionCode::RemoteOperation);
     return true;
-}
-
-/// Checks the rights for each fragment, because they may be withdrawn meanwhile, and the mapping for the first one.
-bool ReceiveQueue::peer_may_access(RemoteUse use, const FrameHeader& header, std::uint64_t bytes) const noexcept {
-    if (!endpoint_.peer_may_access(use, header.key, header.address, bytes)) return false;
-    const bool first = in_progress_ == FrameKind::Open || moved_ == 0;
-    if (!first || bytes < support::checked_from_bytes) return true;
-    const Sge all{.address = reinterpret_cast<void*>(header.address),
-                  .key = header.key,
-                  .length = static_cast<std::uint32_t>(bytes)};
-    return support::mapped_bytes({&all, 1}, support::Probe::Mapping) == bytes;
 }
 
 void ReceiveQueue::refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation) noexcept {

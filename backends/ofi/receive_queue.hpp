@@ -66,7 +66,6 @@ private:
     void complete_front(const FrameHeader& header, CompletedOperation operation, CompletionCode code,
                         std::uint32_t bytes) noexcept;
     void fail_front(const FrameHeader& header, CompletedOperation operation, CompletionCode code) noexcept;
-    bool peer_may_access(RemoteUse use, const FrameHeader& header, std::uint64_t bytes) const noexcept;
     void refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation) noexcept;
     void refuse(const FrameHeader& header, CompletionCode code) noexcept;
     void violate(const char* what) noexcept;

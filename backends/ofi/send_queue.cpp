@@ -363,12 +363,10 @@ bool SendQueue::take_data(const Frame& frame) noexcept {
         if (fetch.code == CompletionCode::Success) {
             for (const Sge& sge : fetch.sges.span())  // the memory may have been deregistered meanwhile
                 if (!endpoint_.may_use(sge, sge.length, true)) fetch.code = CompletionCode::LocalProtection;
-            if (fetch.total >= support::checked_from_bytes &&
-                support::mapped_bytes(fetch.sges.span(), support::Probe::Mapping) < fetch.total)
-                fetch.code = CompletionCode::LocalProtection;
         }
-        if (fetch.code == CompletionCode::Success)
-            support::scatter(fetch.sges.span(), fetch.moved, frame.payload.data(), frame.payload.size());
+        if (fetch.code == CompletionCode::Success &&
+            !support::scatter(fetch.sges.span(), fetch.moved, frame.payload.data(), frame.payload.size()))
+            fetch.code = CompletionCode::LocalProtection;
         fetch.moved += frame.payload.size();
         if (frame.payload.size() > fragment_bytes) fetch.way = Way::Offer;
         if (last) {

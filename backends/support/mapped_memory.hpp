@@ -9,8 +9,8 @@
 
 namespace viaduct::support {
 
-/// Messages of at least this size are checked. The system call takes as long as copying about 8 KiB. With smaller
-/// buffers an access to unmapped memory faults, like any access of the program itself.
+/// The sources of messages of at least this size are checked. The system call takes as long as copying about 8 KiB.
+/// With smaller buffers an access to unmapped memory faults, like any access of the program itself.
 inline constexpr std::uint64_t checked_from_bytes = 256 * 1024;
 
 enum class Probe : std::uint8_t {

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "backends/support/guarded_memory.hpp"
 #include "backends/support/word.hpp"
 #include "core/work.hpp"
 
@@ -50,29 +51,32 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Calls `visit(pointer, length)` for the parts of the SGEs in the range of `length` bytes that starts at byte
-/// `skip`.
+/// Calls `visit(pointer, length)` for the parts of the SGEs in the range of `length` bytes that starts at byte `skip`,
+/// until it returns false. Returns whether it never did.
 template <class Visit>
-void for_stretch(std::span<const Sge> sges, std::uint64_t skip, std::uint64_t length, Visit visit) noexcept {
+bool for_stretch(std::span<const Sge> sges, std::uint64_t skip, std::uint64_t length, Visit visit) noexcept {
     for (const Sge& sge : sges) {
-        if (length == 0) return;
+        if (length == 0) break;
         if (skip >= sge.length) {
             skip -= sge.length;
             continue;
         }
         const std::uint64_t part = std::min<std::uint64_t>(sge.length - skip, length);
-        visit(static_cast<std::byte*>(sge.address) + skip, part);
+        if (!visit(static_cast<std::byte*>(sge.address) + skip, part)) return false;
         skip = 0;
         length -= part;
     }
+    return true;
 }
 
 /// Returns the same range as an array for readv(2) and similar calls. `out` must have room for all SGEs.
 inline std::size_t to_iovecs(std::span<const Sge> sges, std::uint64_t skip, std::uint64_t length,
                              std::span<iovec> out) noexcept {
     std::size_t count = 0;
-    for_stretch(sges, skip, length,
-                [&](std::byte* piece, std::uint64_t part) { out[count++] = {.iov_base = piece, .iov_len = part}; });
+    for_stretch(sges, skip, length, [&](std::byte* piece, std::uint64_t part) {
+        out[count++] = {.iov_base = piece, .iov_len = part};
+        return true;
+    });
     return count;
 }
 
@@ -87,32 +91,30 @@ inline void copy_piece(std::byte* target, const std::byte* source, std::uint64_t
         std::memcpy(target, source, length);
 }
 
-/// Like copy_piece(), but the last 8 bytes become visible after all others, because programs poll for them.
-[[gnu::always_inline]] inline void deliver_piece(std::byte* target, const std::byte* source,
-                                                 std::uint64_t length) noexcept {
-    constexpr std::uint64_t last = word_bytes;
-    if (length > last) {
-        std::memcpy(target, source, length - last);
-        std::atomic_thread_fence(std::memory_order_release);
-        target += length - last;
-        source += length - last;
-        length = last;
-    }
-    copy_piece(target, source, length);
+/// Copies to the memory of a receive or of the target of an RDMA operation. The last 8 bytes become visible after all
+/// others, because programs poll for them. Returns false if the memory is not there or cannot be written.
+[[gnu::always_inline]] [[nodiscard]] inline bool deliver_piece(std::byte* target, const std::byte* source,
+                                                               std::uint64_t length) noexcept {
+    if (length <= word_bytes) return copy_guarded(target, source, length);
+    const std::uint64_t last = length - word_bytes;
+    if (!copy_any(target, source, last)) return false;
+    std::atomic_thread_fence(std::memory_order_release);
+    return copy_unit<word_bytes>(target + last, source + last);
 }
 
 inline void gather(std::span<const Sge> sges, std::uint64_t skip, std::byte* target, std::uint64_t length) noexcept {
     for_stretch(sges, skip, length, [&](const std::byte* piece, std::uint64_t part) {
         copy_piece(target, piece, part);
         target += part;
+        return true;
     });
 }
 
-inline void scatter(std::span<const Sge> sges, std::uint64_t skip, const std::byte* source,
-                    std::uint64_t length) noexcept {
-    for_stretch(sges, skip, length, [&](std::byte* piece, std::uint64_t part) {
-        deliver_piece(piece, source, part);
-        source += part;
+/// Like deliver_piece(), for the pieces in their order.
+[[nodiscard]] inline bool scatter(std::span<const Sge> sges, std::uint64_t skip, const std::byte* source,
+                                  std::uint64_t length) noexcept {
+    return for_stretch(sges, skip, length, [&](std::byte* piece, std::uint64_t part) {
+        return deliver_piece(piece, std::exchange(source, source + part), part);
     });
 }
 

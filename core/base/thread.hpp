@@ -16,6 +16,8 @@ std::thread start_thread(Body body) {
         SignalsBlocked() noexcept {
             sigset_t all;
             sigfillset(&all);
+            for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+                sigdelset(&all, fault);  // end the thread's access
             pthread_sigmask(SIG_SETMASK, &all, &before);
         }
         ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }

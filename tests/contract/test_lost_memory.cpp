@@ -39,11 +39,10 @@ std::byte* map_below_gap(std::size_t size) {
 /// Registered memory in one mapping, part of which can be unmapped.
 class Mapped {
 public:
-    Mapped(const Node& node, std::size_t size)
+    Mapped(const Node& node, std::size_t size, Access access = {.remote_write = true, .remote_read = true})
         : size_(size),
           memory_(map_below_gap(size)),
-          region_(must(MemoryRegion::create(node.domain, memory_, size, {.remote_write = true, .remote_read = true}))) {
-    }
+          region_(must(MemoryRegion::create(node.domain, memory_, size, access))) {}
     ~Mapped() { munmap(memory_, size_); }
     Mapped(const Mapped&) = delete;
     Mapped& operator=(const Mapped&) = delete;
@@ -53,6 +52,15 @@ public:
         return {.address = memory_, .key = region_->key(), .length = static_cast<std::uint32_t>(size_)};
     }
     void unmap_from(std::size_t offset) const { require(munmap(memory_ + offset, size_ - offset) == 0, "munmap"); }
+    /// What a program does to the second half, or to all of less than two pages.
+    void lose(bool unmapping) const {
+        const std::size_t kept = size_ / 2 / 4096 * 4096;
+        if (unmapping) return unmap_from(kept);
+        require(mprotect(memory_ + kept, size_ - kept, PROT_READ) == 0, "mprotect");
+    }
+    RemoteAddress remote() const noexcept {
+        return {.address = reinterpret_cast<std::uintptr_t>(memory_), .key = region_->key()};
+    }
     void deregister() { region_.reset(); }
 
 private:
@@ -194,6 +202,94 @@ TEST_CASE_METHOD(EveryBackend, "lost memory: a receive whose memory is deregiste
         CHECK(server.received().code == CompletionCode::LocalProtection);
         CHECK(server.lost());
     }
+}
+
+TEST_CASE_METHOD(EveryBackend, "lost memory: a receive fails if its memory is not there or cannot be written") {
+    if (backend.by_device || backend.name == "fake") return;
+    for (const bool unmapping : {true, false})
+        for (const Reliability level : {Reliability::Unreliable, Reliability::ReliableDelivery})
+            for (const std::size_t size : sizes_around_thresholds(near)) {
+                if (size == 0) continue;
+                CAPTURE(unmapping, static_cast<int>(level), size);
+                Connection connection(near, far, {.reliability = level});
+                auto& [client, server] = connection;
+                const Buffer mine(near, size);
+                const Mapped theirs(far, size);
+                const Sge from = mine.sge();
+                const Sge into = theirs.sge();
+                server.post(receive_of(1, into));
+                theirs.lose(unmapping);
+                client.post(send_of(2, from));
+                CHECK(server.received().code == CompletionCode::LocalProtection);
+                if (level != Reliability::Unreliable) {
+                    CHECK(server.lost());
+                    continue;
+                }
+                const Buffer others(far, size);
+                const Sge next = others.sge();
+                server.post(receive_of(3, next));
+                client.post(send_of(4, from));
+                CHECK(server.received().code == CompletionCode::Success);
+            }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "lost memory: a write to what is not there or cannot be written is refused", "[hosts]") {
+    if (backend.by_device) return;
+    for (const Path& path : paths(backend))
+        for (const bool unmapping : {true, false})
+            for (const std::size_t size : {std::size_t{8}, std::size_t{100}, std::size_t{40000}, large}) {
+                CAPTURE(path.name, unmapping, size);
+                const auto target = [&](Wire& wire) {
+                    End end(*provider(), {.reliability = Reliability::ReliableDelivery, .context = 7});
+                    const Mapped memory(end.node, size);
+                    end.serve(wire);
+                    memory.lose(unmapping);
+                    wire.send(memory.remote());
+                    require(end.node.hears(AsyncEventKind::RemoteWriteProtection, 7), "the target is told");
+                    require(end.port.lost(), "the connection breaks");
+                    wire.await();
+                };
+                const auto initiator = [&](Wire& wire) {
+                    prepare(path);
+                    End end(*provider(), {.reliability = Reliability::ReliableDelivery});
+                    const Buffer buffer(end.node, size);
+                    end.call(wire);
+                    const auto remote = wire.receive<RemoteAddress>();
+                    const Sge piece = buffer.sge();
+                    end.port.post(write_of(2, piece, remote));
+                    require(end.port.lost(), "the connection breaks");
+                    wire.notify();
+                };
+                CHECK_NOTHROW(run_processes(target, initiator));
+            }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: an atomic on what is not there is refused", "[hosts]") {
+    if (backend.by_device) return;
+    const auto target = [&](Wire& wire) {
+        End end(*provider(), {.reliability = Reliability::ReliableDelivery, .context = 7});
+        const Mapped memory(end.node, 8, {.remote_write = true, .remote_read = true, .remote_atomic = true});
+        end.serve(wire);
+        memory.lose(true);
+        wire.send(memory.remote());
+        require(end.node.hears(AsyncEventKind::RemoteWriteProtection, 7), "the target is told");
+        require(end.port.lost(), "the connection breaks");
+        wire.await();
+    };
+    const auto initiator = [&](Wire& wire) {
+        End end(*provider(), {.reliability = Reliability::ReliableDelivery});
+        const Buffer buffer(end.node, 8);
+        end.call(wire);
+        const auto remote = wire.receive<RemoteAddress>();
+        const Sge piece = buffer.sge();
+        SendRequest add = write_of(2, piece, remote);
+        add.opcode = Opcode::FetchAdd;
+        end.port.post(add);
+        require(end.port.sent().code == CompletionCode::RemoteProtection, "the initiator is told");
+        wire.notify();
+    };
+    CHECK_NOTHROW(run_processes(target, initiator));
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/support/guarded_memory.hpp"
+
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <mutex>
+
+#include "core/base/fork.hpp"
+
+namespace viaduct::support {
+namespace {
+
+struct Guarded {
+    std::int32_t instruction;
+    std::int32_t continuation;
+};
+
+#ifdef VIADUCT_GUARDED_COPIES
+// The linker defines these names for a section of this name.
+extern "C" {
+[[gnu::visibility("hidden")]] extern const Guarded __start_viaduct_faults[];  // NOLINT(bugprone-reserved-identifier)
+[[gnu::visibility("hidden")]] extern const Guarded __stop_viaduct_faults[];   // NOLINT(bugprone-reserved-identifier)
+}
+
+/// Continues elsewhere if the instruction, or the call that it is part of, may fault. A call that has not returned has
+/// the instruction behind it on the stack.
+bool divert(void* context) noexcept {
+    const auto place = [](const std::int32_t& field) { return reinterpret_cast<greg_t>(&field) + field; };
+    auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+    greg_t caller = 0;
+    std::memcpy(&caller, reinterpret_cast<const void*>(registers[REG_RSP]), sizeof caller);
+    for (const Guarded* one = __start_viaduct_faults; one != __stop_viaduct_faults; ++one) {
+        const bool called = place(one->instruction) == caller;
+        if (!called && place(one->instruction) != registers[REG_RIP]) continue;
+        registers[REG_RIP] = place(one->continuation);
+        if (called) registers[REG_RSP] += static_cast<greg_t>(sizeof caller);
+        return true;
+    }
+    return false;
+}
+#else
+bool divert(void*) noexcept { return false; }
+#endif
+
+/// The handlers that the program had installed, of SIGSEGV and SIGBUS.
+std::array<struct sigaction, 2> previous;
+thread_local constinit bool passing_on [[gnu::tls_model("initial-exec")]] = false;
+
+/// Acts as if the handler had not been installed. If the program's handler raises the signal again, it ends the
+/// process.
+void pass_on(int signal, siginfo_t* info, void* context) noexcept {
+    const auto& action = previous[signal == SIGBUS ? 1 : 0];
+    const bool informed = (action.sa_flags & SA_SIGINFO) != 0;
+    const bool sent = info->si_code <= 0;  // by a process
+    const bool raised = std::exchange(passing_on, true) && sent;
+    if (raised || (!informed && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN))) {
+        ::signal(signal, SIG_DFL);
+        if (sent) raise(signal);  // a fault occurs again
+    } else if (informed) {
+        action.sa_sigaction(signal, info, context);
+    } else {
+        action.sa_handler(signal);
+    }
+    passing_on = false;
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+    if (info->si_code > 0) {
+        if (divert(context)) return;
+        if (auto* const place = std::exchange(recovery, nullptr)) _longjmp(*place, 1);
+    }
+    pass_on(signal, info, context);
+}
+
+}  // namespace
+
+void catch_faults() noexcept {
+    static constinit ProcessMutex mutex;
+    const std::lock_guard lock(mutex);
+    struct sigaction action {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;  // the next fault may come before the handler returns
+    sigemptyset(&action.sa_mask);
+    for (const int signal : {SIGSEGV, SIGBUS}) {
+        struct sigaction current {};
+        sigaction(signal, nullptr, &current);
+        if (current.sa_sigaction == on_fault) continue;
+        previous[signal == SIGBUS ? 1 : 0] = current;
+        sigaction(signal, &action, nullptr);
+    }
+}
+
+#ifdef VIADUCT_GUARDED_COPIES
+/// A call of memcpy(3), which pushes nothing on this processor and returns the target. If it faults, the handler
+/// returns from it to the continuation, which returns null.
+[[gnu::naked]] std::byte* copy_long(std::byte*, const std::byte*, std::uint64_t) noexcept {
+    asm("subq $8, %rsp\n.cfi_adjust_cfa_offset 8\n"
+        "call memcpy@PLT\n"
+        "1: addq $8, %rsp\n.cfi_adjust_cfa_offset -8\n"
+        "ret\n"
+        "2: .cfi_adjust_cfa_offset 8\n"
+        "xorl %eax, %eax\n"
+        "addq $8, %rsp\n.cfi_adjust_cfa_offset -8\n"
+        "ret\n" VIADUCT_MAY_FAULT("1b", "2b"));
+}
+#else
+std::byte* copy_long(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
+    return survives([&] { std::memcpy(target, source, length); }) ? target : nullptr;
+}
+#endif
+
+bool is_readable(const std::byte* memory, std::uint64_t length) noexcept {
+    static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    if (length == 0) return true;
+    return survives([&] {
+        const auto end = reinterpret_cast<std::uintptr_t>(memory) + length;
+        for (auto at = reinterpret_cast<std::uintptr_t>(memory); at < end; at = (at / page + 1) * page)
+            (void)*reinterpret_cast<const volatile std::byte*>(at);
+    });
+}
+
+}  // namespace viaduct::support

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Access to the memory of requests, which the program may have unmapped or made read-only since it registered it. RDMA
+// devices pin such memory; here an access to it fails instead of ending the process
+// (docs/adr/0029-memory-that-goes-away.md).
+#pragma once
+
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace viaduct::support {
+
+/// Makes the functions below return false where they would end the process. Installs a handler for SIGSEGV and SIGBUS;
+/// a fault elsewhere gets the handler that the program had installed before. If the program replaces the handler later,
+/// all faults are the program's until the next call. Thread-safe.
+void catch_faults() noexcept;
+
+/// Where the handler continues if this thread faults.
+inline thread_local constinit std::jmp_buf* recovery [[gnu::tls_model("initial-exec")]] = nullptr;
+
+/// Runs `access`, which does nothing but access memory, and can end at any instruction. Returns false if it faulted.
+template <class Access>
+[[gnu::noinline]] bool survives(const Access& access) noexcept {
+    std::jmp_buf place;
+    if (_setjmp(place) != 0) return false;  // without the signal mask: the handler blocks no signals
+    recovery = &place;
+    asm volatile("" ::: "memory");
+    access();
+    asm volatile("" ::: "memory");
+    recovery = nullptr;
+    return true;
+}
+
+/// Copies any length but 0. Returns null if memory is not there or cannot be written.
+std::byte* copy_long(std::byte* target, const std::byte* source, std::uint64_t length) noexcept;
+
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define VIADUCT_GUARDED_COPIES 1
+
+/// An entry of the table of the handler: an instruction that may fault, and where to continue then, each relative to
+/// its field. In the section group of the function that it belongs to.
+#define VIADUCT_MAY_FAULT(INSTRUCTION, CONTINUATION)                                                 \
+    ".pushsection viaduct_faults, \"a?\"\n.balign 4\n.long " INSTRUCTION " - .\n.long " CONTINUATION \
+    " - .\n"                                                                                         \
+    ".popsection\n"
+
+/// Copies 1, 2, 4, 8 or 16 bytes with one load and one store.
+template <std::size_t bytes>
+bool copy_unit(std::byte* target, const std::byte* source) noexcept;
+
+// NOLINTBEGIN(bugprone-macro-parentheses): the arguments are a name and parts of strings
+#define VIADUCT_COPY_UNIT(BYTES, MOVE, REGISTER)                                                                 \
+    template <>                                                                                                  \
+    [[gnu::always_inline]] inline bool copy_unit<BYTES>(std::byte * target, const std::byte* source) noexcept {  \
+        struct [[gnu::may_alias]] Unit {                                                                         \
+            std::byte bytes[BYTES];                                                                              \
+        };                                                                                                       \
+        asm volatile goto("1: " MOVE " %1, %%" REGISTER "\n2: " MOVE " %%" REGISTER                              \
+                          ", %0\n" VIADUCT_MAY_FAULT("1b", "%l[faulted]") VIADUCT_MAY_FAULT("2b", "%l[faulted]") \
+                          : "=m"(*reinterpret_cast<Unit*>(target))                                               \
+                          : "m"(*reinterpret_cast<const Unit*>(source))                                          \
+                          : REGISTER                                                                             \
+                          : faulted);                                                                            \
+        return true;                                                                                             \
+    faulted:                                                                                                     \
+        return false;                                                                                            \
+    }
+VIADUCT_COPY_UNIT(1, "movb", "al")
+VIADUCT_COPY_UNIT(2, "movw", "ax")
+VIADUCT_COPY_UNIT(4, "movl", "eax")
+VIADUCT_COPY_UNIT(8, "movq", "rax")
+VIADUCT_COPY_UNIT(16, "movups", "xmm0")
+#undef VIADUCT_COPY_UNIT
+// NOLINTEND(bugprone-macro-parentheses)
+
+#else
+template <std::size_t bytes>
+bool copy_unit(std::byte* target, const std::byte* source) noexcept {
+    return copy_long(target, source, bytes) != nullptr;
+}
+#endif
+
+/// Copies `length` bytes, at least the unit and at most two of them.
+template <std::size_t unit>
+bool copy_ends(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
+    return copy_unit<unit>(target, source) && copy_unit<unit>(target + length - unit, source + length - unit);
+}
+
+/// Copies up to 64 bytes.
+[[gnu::noinline]] inline bool copy_short(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
+    if (length > 32)
+        return copy_ends<16>(target, source, 32) && copy_ends<16>(target + length - 32, source + length - 32, 32);
+    if (length >= 16) return copy_ends<16>(target, source, length);
+    if (length >= 8) return copy_ends<8>(target, source, length);
+    if (length >= 4) return copy_ends<4>(target, source, length);
+    if (length >= 2) return copy_ends<2>(target, source, length);
+    return length == 0 || copy_unit<1>(target, source);
+}
+
+/// Like copy_guarded(), for any length alike.
+[[gnu::always_inline]] inline bool copy_any(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
+    return length > 64 ? copy_long(target, source, length) != nullptr : copy_short(target, source, length);
+}
+
+/// Returns false if memory is not there or cannot be written; a part may have been copied. Without bytes, the addresses
+/// may be any.
+[[gnu::always_inline]] inline bool copy_guarded(std::byte* target, const std::byte* source,
+                                                std::uint64_t length) noexcept {
+    return length == 8 ? copy_unit<8>(target, source) : copy_any(target, source, length);
+}
+
+/// Reports whether memory can be read, by one access to each page.
+bool is_readable(const std::byte* memory, std::uint64_t length) noexcept;
+
+}  // namespace viaduct::support

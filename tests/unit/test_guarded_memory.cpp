@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/support/guarded_memory.hpp"
+
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <thread>
+#include <vector>
+
+#include "tests/support/processes.hpp"
+#include "tests/support/rig.hpp"
+
+using namespace viaduct;
+using namespace viaduct::testing;
+
+namespace {
+
+constexpr std::size_t page = 4096;
+constexpr std::size_t lengths[] = {1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 1000, page, 3 * page};
+
+/// Writable pages, behind which there are as many with other rights.
+class Edge {
+public:
+    explicit Edge(int rights)
+        : memory_(static_cast<std::byte*>(
+              mmap(nullptr, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+        require(memory_ != MAP_FAILED && mprotect(at(0), half, rights) == 0, "memory");
+    }
+    ~Edge() { munmap(memory_, 2 * half); }
+    Edge(const Edge&) = delete;
+    Edge& operator=(const Edge&) = delete;
+
+    std::byte* at(std::ptrdiff_t offset) const noexcept { return memory_ + half + offset; }
+
+private:
+    static constexpr std::size_t half = 4 * page;
+    std::byte* const memory_;
+};
+
+/// Each test has a process of its own, where nobody else handles the signals.
+void in_a_process(const std::function<void()>& test) {
+    Child child([&](Wire&) { test(); });
+    CHECK_NOTHROW(child.finish());
+}
+
+void copy_at_edge(const Edge& edge, bool to) {
+    std::vector<std::byte> other(3 * page, std::byte{7});
+    for (const std::size_t length : lengths)
+        for (const std::size_t missing : {std::size_t{0}, std::size_t{1}, length / 2 + 1, length}) {
+            if (missing > length) continue;
+            std::byte* const place =
+                edge.at(static_cast<std::ptrdiff_t>(missing) - static_cast<std::ptrdiff_t>(length));
+            const bool copied = to ? support::copy_guarded(place, other.data(), length)
+                                   : support::copy_guarded(other.data(), place, length);
+            require(copied == (missing == 0), "it tells whether all is there");
+            require(!to || missing != 0 || place[length - 1] == std::byte{7}, "and copies it");
+        }
+}
+
+std::atomic<int> handled = 0;
+
+}  // namespace
+
+TEST_CASE("guarded_memory: copies to and from what is not there fail") {
+    in_a_process([] {
+        support::catch_faults();
+        for (int i = 0; i < 3; ++i) {
+            copy_at_edge(Edge(PROT_NONE), true);
+            copy_at_edge(Edge(PROT_NONE), false);
+            copy_at_edge(Edge(PROT_READ), true);
+        }
+        std::thread([] { copy_at_edge(Edge(PROT_NONE), true); }).join();
+    });
+}
+
+TEST_CASE("guarded_memory: other accesses fail, too") {
+    in_a_process([] {
+        support::catch_faults();
+        const Edge edge(PROT_NONE);
+        for (int i = 0; i < 3; ++i) {
+            require(!support::survives([&] { *edge.at(0) = std::byte{1}; }), "a write");
+            require(support::survives([&] { *edge.at(-1) = std::byte{1}; }), "a write to what is there");
+        }
+        require(support::is_readable(edge.at(-5), 5) && !support::is_readable(edge.at(-5), 6), "reads");
+        require(!support::is_readable(edge.at(-8000), 8001) && support::is_readable(edge.at(0), 0), "reads");
+    });
+}
+
+TEST_CASE("guarded_memory: a fault of the program ends it as before") {
+    Child child([](Wire&) {
+        support::catch_faults();
+        const Edge edge(PROT_NONE);
+        (void)support::copy_guarded(edge.at(0), edge.at(-8), 8);
+        *edge.at(0) = std::byte{1};
+    });
+    CHECK_THROWS_WITH(child.finish(), Catch::Contains("killed by signal 11"));
+}
+
+TEST_CASE("guarded_memory: the program's own handlers get its faults") {
+    for (const bool with_information : {false, true})
+        in_a_process([=] {
+            static const Edge edge(PROT_NONE);
+            const auto repair = [](int) {
+                ++handled;
+                mprotect(edge.at(0), page, PROT_READ | PROT_WRITE);
+            };
+            struct sigaction action {};
+            if (with_information) {
+                action.sa_flags = SA_SIGINFO;
+                action.sa_sigaction = [](int, siginfo_t* info, void*) {
+                    require(info->si_addr == edge.at(0), "the address");
+                    ++handled;
+                    mprotect(edge.at(0), page, PROT_READ | PROT_WRITE);
+                };
+            } else {
+                action.sa_handler = repair;
+            }
+            require(sigaction(SIGSEGV, &action, nullptr) == 0, "sigaction");
+            support::catch_faults();
+            require(!support::copy_guarded(edge.at(0), edge.at(-8), 8) && handled == 0, "ours is ours");
+            *const_cast<volatile std::byte*>(edge.at(0)) = std::byte{1};
+            require(handled == 1, "theirs is theirs");
+        });
+}
