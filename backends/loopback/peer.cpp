@@ -44,7 +44,7 @@ Result<std::shared_ptr<Peer>> Peer::create(Device& device, const InstanceInfo& i
     peer->doorbell_ = std::move(*doorbell);
     peer->region_memory_ = std::move(*regions);
     peer->regions_ = peer->region_memory_.as<const wire::RegionTable>();
-    peer->process_vm_ = process != 0 && peer->probe();
+    peer->process_vm_ = process != 0;
     if (process != 0 && !peer->same_process_)
         if (const Status status = watch_process(peer); !status.ok()) return status;
     return peer;
@@ -169,6 +169,13 @@ Status Peer::copy_from(std::uint64_t address, std::span<const iovec> pieces, std
 /// comes first (docs/adr/0015-canaries.md).
 Status Peer::copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint64_t address,
                   std::span<const iovec> pieces, std::uint64_t length) noexcept {
+    if (!probed_.load(std::memory_order_acquire)) {
+        if (!probe()) {
+            process_vm_.store(false, std::memory_order_relaxed);
+            return {Code::PermissionDenied, "process_vm access is not possible", errno};
+        }
+        probed_.store(true, std::memory_order_release);
+    }
     std::array<iovec, 1 + support::max_pieces> here;
     here[0] = {.iov_base = &word, .iov_len = sizeof word};
     std::ranges::copy(pieces, here.begin() + 1);

@@ -111,6 +111,8 @@ private:
     using Copy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
     Status copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint64_t address,
                 std::span<const iovec> pieces, std::uint64_t length) noexcept;
+    /// Reports whether the process is the peer and can be accessed. Not called before a program accesses its memory:
+    /// the peer decides how long that takes (userfaultfd(2)).
     bool probe() noexcept;
     bool is_welcome(std::uint32_t key, std::uint64_t bytes) noexcept;
     Status report_gone() noexcept;
@@ -126,6 +128,7 @@ private:
     bool same_process_ = false;
     bool asymmetric_ = false;
     std::atomic<bool> process_vm_{false};
+    std::atomic<bool> probed_{false};
     std::atomic<bool> gone_{false};
     std::atomic<std::uint64_t> mapped_bytes_{0};
     RemoteDoorbell doorbell_;

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Processes that claim the identity of another one, or damage what they share with others, on the loopback backend.
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -76,6 +82,49 @@ ino_t inode_of(int fd) {
 }
 
 }  // namespace
+
+TEST_CASE("hostile: a canary whose page is never resolved delays no other peer") {
+    const UniqueFd faults(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK)));
+    if (!faults) {
+        WARN("userfaultfd(2) is not allowed here");
+        return;
+    }
+    Child survivor([](Wire&) {
+        Child trap([](Wire& wire) {
+            const UniqueFd pages(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK)));
+            uffdio_api api{.api = UFFD_API, .features = 0, .ioctls = 0};
+            require(ioctl(pages.get(), UFFDIO_API, &api) == 0, "UFFDIO_API");
+            void* const canary = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            uffdio_register range{};
+            range.range = {.start = reinterpret_cast<std::uint64_t>(canary), .len = page};
+            range.mode = UFFDIO_REGISTER_MODE_MISSING;
+            require(canary != MAP_FAILED && ioctl(pages.get(), UFFDIO_REGISTER, &range) == 0, "UFFDIO_REGISTER");
+            Speaker hostile;
+            hostile.instance.canary_address = range.range.start;
+            const Talk talk = hostile.connect(wire.receive<Address>());
+            wire.await();
+        });
+        Child caller([](Wire& wire) {
+            Node node(loopback_provider());
+            Port port(node);
+            connect_to(port, wire.receive<Address>());
+            wire.await();
+        });
+        Node node(loopback_provider());
+        const auto listener = node.listen("canary");
+        trap.wire().send(node.address("canary"));
+        Port to_trap(node);
+        accept_on(to_trap, *listener);
+        caller.wire().send(node.address("canary"));
+        Port to_caller(node);
+        accept_on(to_caller, *listener);
+        caller.wire().notify();
+        caller.finish();
+        trap.wire().notify();
+        trap.finish();
+    });
+    CHECK_NOTHROW(survivor.finish());
+}
 
 TEST_CASE("hostile: peers have separate doorbells, so one cannot delay others") {
     constexpr int rounds = 1000;
