@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/rpma/ep.hpp"
 
+#include <utility>
+
 #include "api/rpma/address.hpp"
 #include "api/rpma/conn_req.hpp"
 #include "api/rpma/log.hpp"
@@ -26,12 +28,13 @@ bool Ep::await_arrival() const {
 }
 
 Result<std::unique_ptr<ConnectionRequest>> Ep::next_request() {
-    while (true) {
-        // Programs expect a request when the descriptor is readable, but it only means that there may be one.
+    for (bool patient = true;;) {
+        // Programs expect a request when the descriptor is readable, but it only means that there may be one. What came
+        // again may have been refused again.
         const bool arrived = await_readable(fd(), Deadline::now());
         auto request = listener_->next_request();
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
-        if (arrived && await_arrival()) continue;
+        if (arrived && std::exchange(patient, false) && await_arrival()) continue;
         if (const Status status = await_readable_soon(fd()); !status.ok()) return status;
     }
 }

@@ -191,6 +191,8 @@ bool Connector::read_answer() {
     if (answer.status().code() == Code::WouldBlock) return false;
     if (answer.status().code() == Code::NoResources)
         fail(answer.status());
+    else if (answer.ok() && answer->incomplete)
+        fail(lack_of_descriptors);
     else if (!answer.ok() || answer->hung_up)
         answer_hung_up();
     else
@@ -208,12 +210,25 @@ void Connector::answered(Handshake& answer) {
         case MessageType::NoListener:
             return fail(
                 {Code::NoListener, explain("process %d closed the listener or refused the request", peer_process_)});
+        case MessageType::NoResources: return server_lacks_resources();
         case MessageType::Conflict:
             return finish(conflict(compatible(owner_->endpoint->attributes(), answer.attributes), answer.attributes));
         case MessageType::Connect:
         case MessageType::MapRequest:
         case MessageType::MapReply: return answer_hung_up();  // not valid here
     }
+}
+
+/// The server may have resources again in a moment.
+void Connector::server_lacks_resources() {
+    if (grace_.passed())
+        return fail({Code::Unreachable,
+                     explain("process %d has too few free descriptors (RLIMIT_NOFILE) or too little memory for another "
+                             "connection",
+                             peer_process_)});
+    device_.agent().unwatch(socket_.get());
+    socket_.reset();
+    ask_again();
 }
 
 /// The listener was closed or its process died. The state of the handshake determines the outcome.

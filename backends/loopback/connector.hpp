@@ -46,6 +46,7 @@ private:
     bool read_answer();
     void answered(Handshake& answer);
     void answer_hung_up();
+    void server_lacks_resources();
     bool may_still_answer() noexcept;
     void take_peer_requests();
     void established_with(Handshake& handshake);

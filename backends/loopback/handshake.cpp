@@ -113,6 +113,7 @@ Result<Received> receive_message(int socket, void* message, std::size_t capacity
     }
     Received received;
     received.size = static_cast<std::size_t>(size);
+    received.incomplete = (header.msg_flags & MSG_CTRUNC) != 0;
     for (cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr; item = CMSG_NXTHDR(&header, item)) {
         if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
         const std::size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -146,10 +147,11 @@ Result<Handshake> receive_handshake(int socket) noexcept {
     handshake.type = message.type;
     handshake.instance = message.instance;
     handshake.descriptors = std::move(received->descriptors);
+    handshake.incomplete = received->incomplete;
     const std::size_t expected = message.type == MessageType::Connect    ? 4
                                  : message.type == MessageType::Accepted ? 3
                                                                          : 0;
-    if (handshake.descriptors.size() != expected)
+    if (handshake.descriptors.size() != expected && !handshake.incomplete)
         return Status(Code::InvalidParameter, "handshake with the wrong number of descriptors");
     return handshake;
 }

@@ -24,9 +24,10 @@ enum class MessageType : std::uint32_t {
     Accepted,     ///< with descriptors: doorbell memory, doorbell event, region table
     Rejected,
     Conflict,
-    MapRequest,  ///< requests the file of a region
-    MapReply,    ///< with one descriptor, or none if there is no file
-    NoListener,  ///< refused as if there were no listener
+    MapRequest,   ///< requests the file of a region
+    MapReply,     ///< with one descriptor, or none if there is no file
+    NoListener,   ///< refused as if there were no listener
+    NoResources,  ///< refused because the process lacks descriptors or memory; another attempt may succeed
 };
 
 /// Identifies a process and contains what is needed to ring it, to read its region table and to access its memory.
@@ -93,6 +94,7 @@ Status send_message(int socket, const void* message, std::size_t size, std::span
 struct Received {
     std::size_t size = 0;  ///< 0: the peer has hung up
     Descriptors descriptors;
+    bool incomplete = false;  ///< this process had no room for all descriptors
 };
 /// WouldBlock: no message has arrived.
 Result<Received> receive_message(int socket, void* message, std::size_t capacity) noexcept;
@@ -107,7 +109,10 @@ struct Handshake {
     Bytes<Address::max_host> remote_host;
     PrivateData private_data;
     Descriptors descriptors;
+    bool incomplete = false;  ///< this process had no room for all descriptors
 };
+inline const Status lack_of_descriptors(Code::NoResources, "this process has too few free descriptors (RLIMIT_NOFILE)",
+                                        EMFILE);
 Result<Handshake> receive_handshake(int socket) noexcept;
 
 HandshakeMessage make_handshake(MessageType type, const InstanceInfo& instance, const EndpointAttributes& attributes,

@@ -13,7 +13,7 @@
 namespace viaduct::loopback::wire {
 
 inline constexpr std::uint64_t magic = 0x3154434455414956;  // "VIAUDCT1", first byte lowest
-inline constexpr std::uint32_t version = 7;
+inline constexpr std::uint32_t version = 8;
 
 inline constexpr std::uint32_t slot_count = 256;  // in each direction; a power of two
 inline constexpr std::uint32_t slot_mask = slot_count - 1;

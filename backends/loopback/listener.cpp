@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/loopback/listener.hpp"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 
 #include <thread>
@@ -19,6 +20,15 @@ constexpr std::size_t max_pending = 4096;
 constexpr int answer_tries = 10;
 constexpr std::chrono::milliseconds answer_pause{1};
 
+/// Refuses a request that this process has no resources for.
+void turn_away(int socket, const Status& why) noexcept {
+    const HandshakeMessage message = make_handshake(MessageType::NoResources, {}, {}, {});
+    (void)send_message(socket, &message, sizeof message, {});
+    log(LogLevel::Info, "a request of process %d was refused: %s", peer_process(socket), Reason(why).c_str());
+}
+
+UniqueFd open_reserve() noexcept { return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
 }  // namespace
 
 // ---- Requests ----------------------------------------------------------------------------------------------------
@@ -33,12 +43,16 @@ ConnectionRequest::ConnectionRequest(Device& device, UniqueFd socket, Handshake 
 /// If the requester cannot be told of a refusal, the handshake word tells it what the hang-up means.
 Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& device, UniqueFd socket,
                                                                    Handshake handshake) {
+    const auto failed = [&](const Status& status) {
+        if (status.code() == Code::NoResources) turn_away(socket.get(), status);
+        return status;
+    };
     auto connection = Connection::take(device, handshake.descriptors.all().front());
-    if (!connection.ok()) return connection.status();
+    if (!connection.ok()) return failed(connection.status());
     const auto peer_descriptors = handshake.descriptors.all().subspan(1);
     const pid_t process = peer_process(socket.get());
     if (const Status status = (*connection)->set_peer(handshake, peer_descriptors, process); !status.ok())
-        return status;
+        return failed(status);
     handshake.descriptors.close();
     std::unique_ptr<ConnectionRequest> request(
         new ConnectionRequest(device, std::move(socket), std::move(handshake), std::move(*connection)));
@@ -126,6 +140,8 @@ Result<PendingConnections> PendingConnections::create(UniqueFd listening) noexce
     PendingConnections pending;
     pending.epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
     if (!pending.epoll_) return Status::from_errno(errno, "epoll_create1");
+    pending.reserve_ = open_reserve();
+    if (!pending.reserve_) return Status::from_errno(errno, "open of /dev/null");
     epoll_event event{.events = EPOLLIN, .data = {.fd = listening.get()}};
     if (epoll_ctl(pending.epoll_.get(), EPOLL_CTL_ADD, listening.get(), &event) != 0)
         return Status::from_errno(errno, "epoll_ctl");
@@ -138,12 +154,18 @@ Result<PendingConnections> PendingConnections::create(UniqueFd listening) noexce
 std::optional<PendingConnections::Request> PendingConnections::request_of(UniqueFd socket,
                                                                           Result<Handshake>& handshake) {
     if (!handshake.ok() || handshake->hung_up || handshake->type != MessageType::Connect) return std::nullopt;
+    if (handshake->incomplete) {
+        handshake->descriptors.close();
+        turn_away(socket.get(), lack_of_descriptors);
+        return std::nullopt;
+    }
     return Request{std::move(socket), std::move(*handshake)};
 }
 
 /// Accepts a connection. Usually its request is already there. If not, next() waits for it.
 Result<std::optional<PendingConnections::Request>> PendingConnections::admit() {
     auto socket = accept_from(listening_.get());
+    if (socket.status().sys_errno() == EMFILE && reserve_) return turn_next_away();
     if (!socket.ok()) return socket.status();
     auto handshake = receive_handshake(socket->get());
     const Code code = handshake.status().code();
@@ -154,6 +176,15 @@ Result<std::optional<PendingConnections::Request>> PendingConnections::admit() {
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return Status::from_errno(errno, "epoll_ctl");
     accepted_.emplace(fd, std::move(*socket));
     return std::optional<Request>();
+}
+
+/// Without descriptors, the peer would wait in the queue, and the listener would be readable all the time.
+Status PendingConnections::turn_next_away() noexcept {
+    reserve_.reset();
+    const auto socket = accept_from(listening_.get());
+    if (socket.ok()) turn_away(socket.value().get(), lack_of_descriptors);
+    reserve_ = open_reserve();
+    return socket.ok() ? Status(Code::WouldBlock, "a request was refused") : socket.status();
 }
 
 Result<PendingConnections::Request> PendingConnections::next() {
@@ -223,7 +254,6 @@ Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noe
             if (!peer.ok()) return peer.status();
             auto request = ConnectionRequest::take(device_, std::move(peer->first), std::move(peer->second));
             if (request.ok()) return std::unique_ptr<viaduct::ConnectionRequest>(std::move(*request));
-            if (request.status().code() == Code::NoResources) return request.status();
         }
     });
 }

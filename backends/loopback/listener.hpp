@@ -17,7 +17,8 @@ namespace viaduct::loopback {
 /// A connection request whose message has been read.
 class ConnectionRequest final : public viaduct::ConnectionRequest {
 public:
-    /// InvalidParameter: the segment is invalid. TimedOut: the requester has already given up.
+    /// InvalidParameter: the segment is invalid. TimedOut: the requester has already given up. NoResources: the
+    /// requester is told.
     static Result<std::unique_ptr<ConnectionRequest>> take(Device& device, UniqueFd socket, Handshake handshake);
     ~ConnectionRequest() override;
 
@@ -65,9 +66,11 @@ public:
 
 private:
     Result<std::optional<Request>> admit();
+    Status turn_next_away() noexcept;
     static std::optional<Request> request_of(UniqueFd socket, Result<Handshake>& handshake);
 
     UniqueFd epoll_;
+    UniqueFd reserve_;  // makes room for the socket of a peer that is turned away
     UniqueFd listening_;
     ClosedInChildren in_children_;  // listening_
     std::unordered_map<int, UniqueFd> accepted_;

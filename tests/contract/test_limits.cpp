@@ -2,11 +2,18 @@
 // Requests that the core refuses for all backends (core/limits.hpp), and cleanup afterwards. Limits of completion
 // queues, depths, memory and windows are in test_queues.cpp, test_work_queues.cpp, test_shared_receives.cpp,
 // test_shared_receive_limits.cpp, test_memory.cpp and test_windows.cpp.
+#include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "tests/contract/backends.hpp"
+#include "tests/contract/two_processes.hpp"
 
 using namespace viaduct;
 using namespace viaduct::testing;
@@ -113,4 +120,62 @@ TEST_CASE_METHOD(EveryBackend, "limits: devices report missing support for share
     const Code enlarged = receives.value()->resize(5).code();
     CHECK(enlarged == (able.resizes_shared_receives ? Code::Ok : Code::Unsupported));
     must(receives.value()->resize(4));
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "limits: a server with few descriptors refuses with a reason, and serves when it has some") {
+    if (backend.name != "loopback") return;
+    constexpr int most_spare = 9;
+    const auto server = [&](Wire& wire) {
+        Node node(*provider());
+        const auto listener = node.listen("few");
+        wire.send(node.address("few"));
+        rlimit usual{};
+        require(getrlimit(RLIMIT_NOFILE, &usual) == 0, "getrlimit");
+        for (int spare = 0; spare <= most_spare; ++spare) {
+            std::vector<std::unique_ptr<Port>> ports;
+            for (int i = 0; i < 2; ++i) ports.push_back(std::make_unique<Port>(node));
+            const int next = dup(wire.fd());
+            close(next);
+            const rlimit few{.rlim_cur = static_cast<rlim_t>(next + spare), .rlim_max = usual.rlim_max};
+            require(setrlimit(RLIMIT_NOFILE, &few) == 0, "setrlimit");
+            wire.notify();
+            while (!readable(wire.fd())) {
+                pollfd either[] = {{wire.fd(), POLLIN, 0}, {listener->fd(), POLLIN, 0}};
+                (void)::poll(either, 2, -1);
+                auto request = listener->next_request();
+                if (request.ok())
+                    (void)ports.back()->endpoint->accept(**request, {});  // may lack descriptors, too
+                else
+                    require(request.status().code() == Code::WouldBlock, "the listener goes on");
+            }
+            wire.await();
+            require(setrlimit(RLIMIT_NOFILE, &usual) == 0, "setrlimit");
+        }
+        Port port(node);
+        wire.notify();
+        accept_on(port, *listener);
+        wire.await();
+    };
+    const auto client = [&](Wire& wire) {
+        Node node(*provider());
+        const auto address = wire.receive<Address>();
+        for (int spare = 0; spare <= most_spare; ++spare) {
+            wire.await();
+            Port port(node);
+            ConnectParameters parameters = parameters_for(node, address);
+            parameters.ends_if_dropped = true;
+            must(port.endpoint->connect(parameters));
+            const ConnectionEvent event = port.event();
+            const bool told = event.kind == ConnectionEventKind::Unreachable && !event.why.empty();
+            require(told || event.kind == ConnectionEventKind::Established, "the client is told");
+            require(spare != 0 || std::strstr(event.why.c_str(), "RLIMIT_NOFILE") != nullptr, "why");
+            wire.notify();
+        }
+        wire.await();
+        Port port(node);
+        connect_to(port, address);
+        wire.notify();
+    };
+    CHECK_NOTHROW(run_processes(server, client));
 }

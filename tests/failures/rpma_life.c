@@ -217,6 +217,8 @@ static Outcome take(struct rpma_ep* ep) {
     Outcome outcome = ENDED(rpma_ep_get_fd(ep, &fd));
     if (outcome != DONE) return outcome;
     if (!readable(fd, SLICE_MS)) return NOT_YET;
+    /* A request for which there are no resources is refused, and none comes. */
+    if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) return complain("fcntl");
     int rc = rpma_ep_next_conn_req(ep, cfg, &req);
     return rc == RPMA_E_NO_EVENT ? NOT_YET : outcome_of(rc, "rpma_ep_next_conn_req");
 }
