@@ -122,13 +122,18 @@ static void end_atomic_write(End* end) {
     say_done(end);
 }
 
+enum { FLUSHED_BY_DEVICE = 9 }; /* IBV_WC_FLUSH of later versions of rdma-core */
+
 /* The write has no completion. It is complete when the flush is. */
 static void flush_to(End* end, enum rpma_flush_type type, size_t length) {
     fill(SOURCE, 70000, 50);
     OK(rpma_write(end->conn, end->there, TARGET + 12345, end->region, SOURCE, 70000, RPMA_F_COMPLETION_ON_ERROR,
                   end_context(CONTEXT)));
     OK(rpma_flush(end->conn, end->there, TARGET + 12345, length, type, RPMA_F_COMPLETION_ALWAYS, end_context(CONTEXT)));
-    await_request(end, READ, 0);
+    Done done;
+    end_await_send(end, &done);
+    CHECK(done.succeeded && done.context == CONTEXT);
+    CHECK(end->wc.opcode == IBV_WC_RDMA_READ || (int)end->wc.opcode == FLUSHED_BY_DEVICE);
     say_done(end);
     hear_done(end);
 }
