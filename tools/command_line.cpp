@@ -2,7 +2,6 @@
 #include "tools/command_line.hpp"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "core/base/host_names.hpp"
+#include "core/base/settings.hpp"
 #include "core/provider.hpp"
 #include "tools/measure/target.hpp"
 
@@ -47,8 +47,7 @@ bool is_client(const options::variables_map& given) { return given.count("target
 /// Selects the device that reaches another host, among those that the options and the environment leave. Device 0 if
 /// there is none: connecting reports why.
 std::uint32_t device_towards(const std::string& name) {
-    auto addresses = resolve_host(name);
-    std::erase_if(addresses, [](const HostAddress& address) { return address.size() != sizeof(in_addr); });
+    const auto addresses = resolve_host(name);
     if (is_this_host(addresses)) return 0;
     const auto route = find_route(addresses);
     if (!route.ok()) return 0;
@@ -119,6 +118,11 @@ std::unique_ptr<measure::Api> open_api(const options::variables_map& given) {
     return measure::open_api(kind, choose_device(given));
 }
 
+void retry_for(measure::Timeout patience) {
+    if (!setting(connect_retry_setting.variable).empty()) return;
+    setenv(connect_retry_setting.variable, std::to_string(patience.count()).c_str(), 1);
+}
+
 std::uint32_t choose_device(const options::variables_map& given) {
     if (given.count("backend") != 0) {
         const auto& backend = given["backend"].as<std::string>();
@@ -126,7 +130,7 @@ std::uint32_t choose_device(const options::variables_map& given) {
             throw UsageError("unknown backend '" + backend + "': choose loopback, verbs or ofi");
         setenv("VIADUCT_BACKEND", backend.c_str(), 1);
     }
-    if (is_client(given) && given["device"].defaulted() && std::getenv("VIADUCT_DEVICE") == nullptr)
+    if (is_client(given) && given["device"].defaulted() && setting("VIADUCT_DEVICE").empty())
         return device_towards(measure::parse_target(given["target"].as<std::string>()).host);
     return static_cast<std::uint32_t>(count_of(given, "device", max_uint32));
 }

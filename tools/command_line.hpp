@@ -51,6 +51,10 @@ bool answer_information(const options::variables_map& given, std::string_view to
 /// Opens the interface, backend and device that the options name.
 std::unique_ptr<measure::Api> open_api(const options::variables_map& given);
 
+/// Has the library repeat requests to connect for so long where nobody listens, unless the environment says how long.
+/// Called before the first device is opened.
+void retry_for(measure::Timeout patience);
+
 /// Selects the backend that the options name or, for a client of another host, the one that reaches it. Returns the
 /// number of the device.
 std::uint32_t choose_device(const options::variables_map& given);

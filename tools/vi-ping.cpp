@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // vi-ping: like ping(8), over VIPL, DAT, librpma or the core.
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -155,6 +156,7 @@ int ping(const options::variables_map& given) {
     const auto ping = ping_options(given);
     const auto schedule = schedule_of(given);
     const auto& stop = stop_on_signal();
+    retry_for(std::min(ping.patience, ping.timeout / 2));
     const auto api = open_api(given);
     measure::PingClient client(*api, measure::resolve(target, api->device()), ping);
     Reporter reporter(given, target, ping);

@@ -39,6 +39,13 @@ std::optional<std::uint16_t> port_of(const char* text) {
     return port_of_name(text);
 }
 
+/// Unreachable: the text stands for no host.
+Result<std::vector<HostAddress>> addresses_of(const char* text) {
+    auto addresses = resolve_host(text);
+    if (addresses.empty()) return Status(Code::Unreachable, explain("the host \"%s\" is unknown", text));
+    return addresses;
+}
+
 /// Returns the addresses of this host that the text stands for. Unreachable: there are none.
 Result<std::vector<HostAddress>> own_addresses(const char* text, std::vector<HostAddress> addresses) {
     std::erase_if(addresses, [](const HostAddress& address) { return !is_this_host({address}); });
@@ -49,19 +56,21 @@ Result<std::vector<HostAddress>> own_addresses(const char* text, std::vector<Hos
 }  // namespace
 
 Result<DeviceId> find_local_device(const char* text) {
-    auto addresses = resolve_host(text);
-    if (std::ranges::any_of(addresses, is_any)) return default_device();
-    const auto own = own_addresses(text, std::move(addresses));
+    auto addresses = addresses_of(text);
+    if (!addresses.ok()) return addresses.status();
+    if (std::ranges::any_of(*addresses, is_any)) return default_device();
+    const auto own = own_addresses(text, std::move(*addresses));
     if (!own.ok()) return own.status();
     return find_own_device(own.value());
 }
 
 Result<HostAddress> find_local_host(const char* text, const DeviceId& id, const DeviceAttributes& attributes) {
-    auto addresses = resolve_host(text);
+    auto addresses = addresses_of(text);
+    if (!addresses.ok()) return addresses.status();
     for (const HostAddress& host : attributes.local_hosts)
-        if (std::ranges::find(addresses, host) != addresses.end()) return host;
-    if (std::ranges::any_of(addresses, is_any)) return attributes.host;
-    const auto own = own_addresses(text, std::move(addresses));
+        if (std::ranges::find(*addresses, host) != addresses->end()) return host;
+    if (std::ranges::any_of(*addresses, is_any)) return attributes.host;
+    const auto own = own_addresses(text, std::move(*addresses));
     if (!own.ok()) return own.status();
     const auto route = find_route(own.value(), *id.provider);
     if (!route.ok()) return route.status();
@@ -69,13 +78,17 @@ Result<HostAddress> find_local_host(const char* text, const DeviceId& id, const 
 }
 
 Result<DeviceId> find_device_towards(const char* text) {
-    const auto route = find_route(resolve_host(text));
+    const auto addresses = addresses_of(text);
+    if (!addresses.ok()) return addresses.status();
+    const auto route = find_route(addresses.value());
     if (!route.ok()) return route.status();
     return route.value().device;
 }
 
 Result<HostAddress> find_host(const char* text, backend::Provider& provider) {
-    const auto route = find_route(resolve_host(text), provider);
+    const auto addresses = addresses_of(text);
+    if (!addresses.ok()) return addresses.status();
+    const auto route = find_route(addresses.value(), provider);
     if (!route.ok()) return route.status();
     return route.value().host;
 }

@@ -27,13 +27,13 @@ std::vector<HostAddress> interface_addresses() {
     return addresses;
 }
 
+}  // namespace
+
 bool is_loopback(const HostAddress& address) noexcept {
     const auto bytes = address.span();
     if (bytes.size() == sizeof(in_addr)) return bytes[0] == IN_LOOPBACKNET;
     return std::ranges::equal(bytes, in6addr_loopback.s6_addr);
 }
-
-}  // namespace
 
 std::string own_host_name() {
     std::array<char, 256> name{};

@@ -14,6 +14,8 @@ namespace viaduct {
 /// resolver failed. Throws std::bad_alloc.
 VIADUCT_EXPORT std::vector<HostAddress> resolve_host(const std::string& name);
 
+VIADUCT_EXPORT bool is_loopback(const HostAddress& address) noexcept;
+
 /// Whether one of the addresses is a loopback address or belongs to a network interface of this host.
 VIADUCT_EXPORT bool is_this_host(const std::vector<HostAddress>& addresses);
 

@@ -59,7 +59,10 @@ TEST_CASE("hosts") {
     CHECK(resolve_host("192.0.2.77", device) == host_of(192, 0, 2, 77));
     CHECK(resolve_host("localhost", device) == device);
     CHECK_THROWS_AS(resolve_host("no.such.host.invalid", device), Error);
+    CHECK(resolve_host("::1", device) == device);
+    CHECK(resolve_host("2001:db8::1", device).size() == 16);
     CHECK(text_of(device) == "127.0.0.3");
+    CHECK(text_of(resolve_host("2001:db8::1", device)) == "2001:db8::1");
 }
 
 TEST_CASE("hosts of a network") {

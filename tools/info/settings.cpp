@@ -22,6 +22,10 @@ constexpr std::array<std::string_view, 12> names{
     "VIADUCT_OFI_INTERFACES",   "VIADUCT_OFI_LANES", "VIADUCT_OFI_PROVIDER", "VIADUCT_OFI_TIMEOUT_MS",
     "VIADUCT_CONNECT_RETRY_MS", "VIADUCT_SPIN_US",   "VIADUCT_LOG",          "DAT_OVERRIDE"};
 
+/// What programs and tests of Viaduct pass on; nobody means these.
+constexpr std::array<std::string_view, 4> internal_names{"VIADUCT_TRACE_BOARD", "VIADUCT_CRASH_SEED",
+                                                         "VIADUCT_FUZZ_ROUNDS", "VIADUCT_FUZZ_SEED"};
+
 template <class Names>
 std::string problem_of_choice(std::string_view value, const Names& choices) {
     if (std::ranges::find(choices, value) != std::end(choices)) return "";
@@ -39,7 +43,7 @@ std::string problem_of(std::string_view name, const std::string& value) {
     }
     if (name == "VIADUCT_DEVICE" && !value.empty() && !find_device(value).ok())
         return fmt::format("there is no device '{}'{}", value,
-                           std::getenv("VIADUCT_BACKEND") != nullptr ? " of this backend" : "");
+                           setting("VIADUCT_BACKEND").empty() ? "" : " of this backend");
     if ((name == "VIADUCT_OFI_KEY_FILE" || name == "DAT_OVERRIDE") && access(value.c_str(), R_OK) != 0)
         return fmt::format("'{}' cannot be read", value);
     for (const NumberSetting& setting : number_settings)
@@ -83,6 +87,7 @@ std::vector<Setting> find_settings() {
         Setting setting{.name = std::string(text.substr(0, equals)),
                         .value = std::string(text.substr(std::min(equals + 1, text.size())))};
         const bool known = std::ranges::find(names, setting.name) != names.end();
+        if (std::ranges::find(internal_names, setting.name) != internal_names.end()) continue;
         if (!known && (!setting.name.starts_with(prefix) || setting.name.starts_with(prefix_of_tests))) continue;
         const std::string_view similar = known ? "" : most_similar(setting.name, names);
         if (known)

@@ -2,15 +2,14 @@
 #include "tools/measure/target.hpp"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <netdb.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <limits>
-#include <memory>
 
+#include "core/base/address_text.hpp"
+#include "core/base/host_names.hpp"
 #include "tools/measure/error.hpp"
 
 namespace viaduct::measure {
@@ -22,37 +21,14 @@ bool is_number(std::string_view text) {
     return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-Host bytes_of(const in_addr& address) {
-    std::uint8_t bytes[sizeof(address)];
-    std::memcpy(bytes, &address, sizeof bytes);
-    return Host(bytes);
-}
-
-bool in_loopback_network(const in_addr& address) { return ntohl(address.s_addr) >> 24 == 127; }
-
-bool is_interface(const in_addr& address) {
-    ifaddrs* list = nullptr;
-    if (getifaddrs(&list) != 0) return false;
-    const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
-    for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-        if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
-        if (reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr.s_addr == address.s_addr) return true;
-    }
-    return false;
-}
-
 bool of_loopback_device(const Host& host) { return host.size() == sizeof(in_addr) && host.span()[0] == 127; }
 
-in_addr look_up(const std::string& name) {
-    addrinfo hints{};
-    hints.ai_family = AF_INET;
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    if (const int error = getaddrinfo(name.c_str(), nullptr, &hints, &found); error != 0)
-        throw Error("unknown host " + in_quotes(name) + ": " + gai_strerror(error));
-    const in_addr address = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
-    freeaddrinfo(found);
-    return address;
+/// The first address of a host that is one of the same family as the device's, or else the first.
+Host look_up(const std::string& name, std::size_t size) {
+    const auto addresses = viaduct::resolve_host(name);
+    if (addresses.empty()) throw Error("unknown host " + in_quotes(name));
+    const auto fitting = std::ranges::find(addresses, size, &Host::size);
+    return fitting != addresses.end() ? *fitting : addresses.front();
 }
 
 unsigned unit_shift(char unit) {
@@ -123,12 +99,12 @@ Target parse_target(std::string_view text) {
 }
 
 Host resolve_host(const std::string& host, const Host& local_host) {
-    in_addr address{};
-    const bool dotted = inet_pton(AF_INET, host.c_str(), &address) == 1;
-    if (!dotted) address = look_up(host);
-    if (!of_loopback_device(local_host)) return in_loopback_network(address) ? local_host : bytes_of(address);
-    if (dotted && in_loopback_network(address)) return bytes_of(address);
-    return in_loopback_network(address) || is_interface(address) ? local_host : bytes_of(address);
+    in_addr dotted{};
+    const Host found = look_up(host, local_host.size());
+    const bool within = is_loopback(found);
+    if (!of_loopback_device(local_host)) return within ? local_host : found;
+    if (within && inet_pton(AF_INET, host.c_str(), &dotted) == 1) return found;
+    return is_this_host({found}) ? local_host : found;
 }
 
 Address resolve(const Target& target, const DeviceInfo& device) {
@@ -141,11 +117,7 @@ Address resolve(const Target& target, const DeviceInfo& device) {
     return address;
 }
 
-std::string text_of(const Host& host) {
-    std::string text;
-    for (const std::uint8_t byte : host.span()) text += (text.empty() ? "" : ".") + std::to_string(byte);
-    return text;
-}
+std::string text_of(const Host& host) { return viaduct::text_of(host).c_str(); }
 
 std::uint64_t parse_size(std::string_view text) {
     std::uint64_t number = 0;
