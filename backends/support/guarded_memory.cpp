@@ -26,12 +26,15 @@ extern "C" {
 }
 
 /// Continues elsewhere if the instruction, or the call that it is part of, may fault. A call that has not returned has
-/// the instruction behind it on the stack.
-bool divert(void* context) noexcept {
+/// the instruction behind it on top of the stack, which is not looked at if it is what is not there.
+bool divert(const void* fault, void* context) noexcept {
+    constexpr greg_t near = 1 << 20;
     const auto place = [](const std::int32_t& field) { return reinterpret_cast<greg_t>(&field) + field; };
     auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+    const greg_t distance = reinterpret_cast<greg_t>(fault) - registers[REG_RSP];
     greg_t caller = 0;
-    std::memcpy(&caller, reinterpret_cast<const void*>(registers[REG_RSP]), sizeof caller);
+    if (distance < -near || distance > near)
+        std::memcpy(&caller, reinterpret_cast<const void*>(registers[REG_RSP]), sizeof caller);
     for (const Guarded* one = __start_viaduct_faults; one != __stop_viaduct_faults; ++one) {
         const bool called = place(one->instruction) == caller;
         if (!called && place(one->instruction) != registers[REG_RIP]) continue;
@@ -42,7 +45,7 @@ bool divert(void* context) noexcept {
     return false;
 }
 #else
-bool divert(void*) noexcept { return false; }
+bool divert(const void*, void*) noexcept { return false; }
 #endif
 
 /// The handlers that the program had installed, of SIGSEGV and SIGBUS.
@@ -69,7 +72,7 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
 
 void on_fault(int signal, siginfo_t* info, void* context) {
     if (info->si_code > 0) {
-        if (divert(context)) return;
+        if (divert(info->si_addr, context)) return;
         if (auto* const place = std::exchange(recovery, nullptr)) _longjmp(*place, 1);
     }
     pass_on(signal, info, context);
