@@ -107,11 +107,22 @@ static void end_write_with_imm(End* end) {
     say_done(end);
 }
 
+/* What the device does by itself where it can: IBV_WC_FLUSH and IBV_WC_ATOMIC_WRITE of later versions of rdma-core. */
+enum { FLUSHED_BY_DEVICE = 8, WRITTEN_BY_DEVICE = 9 };
+
+/* Waits for a request that has one of two opcodes, depending on the device. */
+static void await_either(End* end, int usual, int by_device) {
+    Done done;
+    end_await_send(end, &done);
+    CHECK(done.succeeded && done.context == CONTEXT);
+    CHECK((int)end->wc.opcode == usual || (int)end->wc.opcode == by_device);
+}
+
 static void begin_atomic_write(End* end) {
     char value[RPMA_ATOMIC_WRITE_ALIGNMENT];
     for (size_t i = 0; i < sizeof value; ++i) value[i] = (char)pattern(40, i);
     OK(rpma_atomic_write(end->conn, end->there, TARGET + 8192, value, RPMA_F_COMPLETION_ALWAYS, end_context(CONTEXT)));
-    await_request(end, WRITE, 0);
+    await_either(end, IBV_WC_RDMA_WRITE, WRITTEN_BY_DEVICE);
     say_done(end);
     hear_done(end);
 }
@@ -122,18 +133,13 @@ static void end_atomic_write(End* end) {
     say_done(end);
 }
 
-enum { FLUSHED_BY_DEVICE = 9 }; /* IBV_WC_FLUSH of later versions of rdma-core */
-
 /* The write has no completion. It is complete when the flush is. */
 static void flush_to(End* end, enum rpma_flush_type type, size_t length) {
     fill(SOURCE, 70000, 50);
     OK(rpma_write(end->conn, end->there, TARGET + 12345, end->region, SOURCE, 70000, RPMA_F_COMPLETION_ON_ERROR,
                   end_context(CONTEXT)));
     OK(rpma_flush(end->conn, end->there, TARGET + 12345, length, type, RPMA_F_COMPLETION_ALWAYS, end_context(CONTEXT)));
-    Done done;
-    end_await_send(end, &done);
-    CHECK(done.succeeded && done.context == CONTEXT);
-    CHECK(end->wc.opcode == IBV_WC_RDMA_READ || (int)end->wc.opcode == FLUSHED_BY_DEVICE);
+    await_either(end, IBV_WC_RDMA_READ, FLUSHED_BY_DEVICE);
     say_done(end);
     hear_done(end);
 }
