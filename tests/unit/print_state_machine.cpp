@@ -19,7 +19,7 @@ const char* vipl_state(EndpointState state) {
         case EndpointState::PassivePending:
         case EndpointState::ActivePending: return "Connect Pending";
         case EndpointState::Connected: return "Connected";
-        case EndpointState::DisconnectPending:
+        case EndpointState::DisconnectPending: return "Error (does not occur: `VipDisconnect` does not wait)";
         case EndpointState::Disconnected: return "Error";
     }
     return "";
