@@ -80,6 +80,11 @@ void Agent::call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>
     if (earliest) board_.wake_agent();
 }
 
+void Agent::cancel_call(const Deadline& deadline, const std::weak_ptr<AgentClient>& client) noexcept {
+    const std::lock_guard lock(mutex_);
+    deadlines_.remove(deadline, client);
+}
+
 int Agent::timeout_ms() noexcept {
     const std::lock_guard lock(mutex_);
     return deadlines_.timeout_ms();

@@ -53,6 +53,9 @@ public:
     /// Calls on_deadline once, if the client still exists by then.
     void call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client);
 
+    /// Takes such a call back, if it is still to come.
+    void cancel_call(const Deadline& deadline, const std::weak_ptr<AgentClient>& client) noexcept;
+
     /// Between these calls a consumer may sleep, so every ring wakes the agent immediately, even if others poll.
     void sleep_begins() noexcept {
         sleepers_.fetch_add(1);

@@ -376,6 +376,7 @@ void Connector::abandon() noexcept {
 
 void Connector::stop() noexcept {
     stopped_ = true;
+    device_.agent().cancel_call(parameters_.deadline, weak_from_this());
     if (socket_) device_.agent().unwatch(socket_.get());
     if (pending_) device_.agent().unwatch(pending_->fd());
     socket_.reset();

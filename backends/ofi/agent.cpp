@@ -106,6 +106,10 @@ void Agent::call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>
     if (deadlines_.add(deadline, client) && !is_this_thread()) wake();
 }
 
+void Agent::cancel_call(const Deadline& deadline, const std::weak_ptr<AgentClient>& client) noexcept {
+    deadlines_.remove(deadline, client);
+}
+
 void Agent::sleep_begins() noexcept {
     ++sleepers_;
     if (stands_back_) wake();

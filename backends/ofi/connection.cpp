@@ -106,16 +106,24 @@ void Connection::end(bool on_purpose, CompletionCode code) noexcept {
                                                                  .last_response = responses_.next - 1});
     if (closing_ || !told.ok()) return release();
     try {
-        node_.agent().call_at(Deadline::after(closing_time), self());
+        await_close();
         node_.keep_closing(self());
     } catch (const std::exception&) {
         release();
     }
 }
 
+/// The peer has some time to close its end. Throws std::bad_alloc.
+void Connection::await_close() {
+    node_.agent().cancel_call(close_by_, weak_from_this());
+    close_by_ = Deadline::after(closing_time);
+    node_.agent().call_at(close_by_, self());
+}
+
 /// Nothing is expected of the peer any more.
 void Connection::release() noexcept {
     const auto keep = self();
+    node_.agent().cancel_call(close_by_, weak_from_this());
     if (socket_) node_.agent().unwatch(socket_.fd());
     socket_.close();
     node_.forget_closing(*this);
@@ -409,7 +417,7 @@ void Connection::on_ready() noexcept {
 void Connection::on_closing(const control::Closing& closing) {
     if (ended_) return release();
     closing_ = closing;
-    node_.agent().call_at(Deadline::after(closing_time), shared_from_this());
+    await_close();
     end_if_complete();
 }
 

@@ -165,6 +165,7 @@ private:
     void on_closing(const control::Closing& closing);
     void end_if_complete() noexcept;
     void lose(bool by_peer = true) noexcept;
+    void await_close();
     void release() noexcept;
 
     Node& node_;
@@ -187,6 +188,7 @@ private:
     bool greeted_ = false;  // a frame of the peer has arrived
     bool handling_ = false;
     std::optional<control::Closing> closing_;  // what the peer has told
+    Deadline close_by_ = Deadline::never();
 
     friend class Node;
 };

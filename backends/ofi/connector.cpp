@@ -287,6 +287,7 @@ void Connector::close_socket() noexcept {
 
 void Connector::stop() noexcept {
     endpoint_ = nullptr;
+    node_.agent().cancel_call(parameters_.deadline, weak_from_this());
     close_socket();
     offered_.reset();
     if (const auto port = std::exchange(port_, nullptr)) port->remove(*this);

@@ -61,7 +61,7 @@ public:
         if (!greeting->socket_.send(control::Challenge{}).ok() ||
             !node.agent().watch(greeting->socket_.fd(), greeting).ok())
             return node.forget(*greeting);
-        node.agent().call_at(Deadline::after(greeting_time), greeting);
+        node.agent().call_at(greeting->deadline_, greeting);
     }
     Greeting(Node& node, std::weak_ptr<Port> port, ControlSocket socket) noexcept
         : node_(node), port_(std::move(port)), socket_(std::move(socket)) {}
@@ -110,12 +110,14 @@ private:
 
     void finish() noexcept {
         socket_ = {};
+        node_.agent().cancel_call(deadline_, weak_from_this());
         node_.forget(*this);
     }
 
     Node& node_;
     const std::weak_ptr<Port> port_;
     ControlSocket socket_;
+    const Deadline deadline_ = Deadline::after(greeting_time);
 };
 
 }  // namespace

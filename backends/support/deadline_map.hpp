@@ -26,7 +26,7 @@ public:
     void remove(const Deadline& deadline, const T& item) noexcept {
         const auto [first, last] = items_.equal_range(deadline);
         for (auto it = first; it != last; ++it)
-            if (it->second == item) {
+            if (is_same(it->second, item)) {
                 items_.erase(it);
                 return;
             }
@@ -45,6 +45,13 @@ public:
     int timeout_ms() const noexcept { return items_.empty() ? -1 : items_.begin()->first.poll_timeout_ms(); }
 
 private:
+    static bool is_same(const T& one, const T& other) noexcept {
+        if constexpr (requires { one.owner_before(other); })  // a std::weak_ptr
+            return !one.owner_before(other) && !other.owner_before(one);
+        else
+            return one == other;
+    }
+
     std::multimap<Deadline, T> items_;
 };
 
