@@ -115,6 +115,17 @@ def build_command(step, level):
     return ["./dev", "build", step.preset, *step.targets.get(level, [])]
 
 
+def session_members(session):
+    """Returns the processes of a session, without those that have ended."""
+    members = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, of_session = stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[:4]
+            if int(of_session) == session and state not in "ZX":
+                members.append(int(stat.parent.name))
+    return members
+
+
 class Ahead:
     """Builds what later steps need with what the tests leave of the processors while they wait. The step itself builds
     the rest, and shows errors."""
@@ -131,9 +142,15 @@ class Ahead:
                                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def stop(self):
+        """What ninja runs has process groups of its own. A compiler that went on would write over what the step
+        makes."""
         if self.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+            while members := session_members(self.process.pid):
+                for process in members:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
+                self.process.poll()
+                time.sleep(0.01)  # nothing notifies of the end of others' children
             self.process.wait()
             self.process = None
 
