@@ -181,10 +181,13 @@ Result<std::optional<PendingConnections::Request>> PendingConnections::admit() {
 /// Without descriptors, the peer would wait in the queue, and the listener would be readable all the time.
 Status PendingConnections::turn_next_away() noexcept {
     reserve_.reset();
-    const auto socket = accept_from(listening_.get());
-    if (socket.ok()) turn_away(socket.value().get(), lack_of_descriptors);
-    reserve_ = open_reserve();
-    return socket.ok() ? Status(Code::WouldBlock, "a request was refused") : socket.status();
+    Status status(Code::WouldBlock, "a request was refused");
+    if (const auto socket = accept_from(listening_.get()); socket.ok())
+        turn_away(socket.value().get(), lack_of_descriptors);
+    else
+        status = socket.status();
+    reserve_ = open_reserve();  // in the place of the socket, which is closed
+    return status;
 }
 
 Result<PendingConnections::Request> PendingConnections::next() {
