@@ -50,24 +50,33 @@ bool divert(const void*, void*) noexcept { return false; }
 
 /// The handlers that the program had installed, of SIGSEGV and SIGBUS.
 std::array<struct sigaction, 2> previous;
-thread_local constinit bool passing_on [[gnu::tls_model("initial-exec")]] = false;
 
-/// Acts as if the handler had not been installed. If the program's handler raises the signal again, it ends the
-/// process.
+/// How many handlers of the program run in this thread because of signals that were sent. One from which the program
+/// has jumped counts, too.
+thread_local constinit int passed_on [[gnu::tls_model("initial-exec")]] = 0;
+
+/// Acts as if the handler had not been installed. Ends the process if the program's handler, which takes the place of
+/// its own predecessor again, keeps raising the signal.
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
+    constexpr int most = 16;
     const auto& action = previous[signal == SIGBUS ? 1 : 0];
     const bool informed = (action.sa_flags & SA_SIGINFO) != 0;
     const bool sent = info->si_code <= 0;  // by a process
-    const bool raised = std::exchange(passing_on, true) && sent;
-    if (raised || (!informed && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN))) {
+    if (!sent) passed_on = 0;
+    if (passed_on == most || (!informed && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN))) {
         ::signal(signal, SIG_DFL);
         if (sent) raise(signal);  // a fault occurs again
-    } else if (informed) {
-        action.sa_sigaction(signal, info, context);
-    } else {
-        action.sa_handler(signal);
+        return;
     }
-    passing_on = false;
+    sigset_t blocked = action.sa_mask;
+    if ((action.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, signal);
+    pthread_sigmask(SIG_BLOCK, &blocked, nullptr);  // until this handler returns
+    ++passed_on;
+    if (informed)
+        action.sa_sigaction(signal, info, context);
+    else
+        action.sa_handler(signal);
+    passed_on = 0;
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {

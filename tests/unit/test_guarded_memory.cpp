@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/support/guarded_memory.hpp"
 
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -123,4 +124,28 @@ TEST_CASE("guarded_memory: the program's own handlers get its faults") {
             *const_cast<volatile std::byte*>(edge.at(0)) = std::byte{1};
             require(handled == 1, "theirs is theirs");
         });
+}
+
+TEST_CASE("guarded_memory: the program may jump out of its handler, which has the mask that it asked for") {
+    in_a_process([] {
+        static sigjmp_buf place;
+        static volatile int jumps = 0;
+        struct sigaction action {};
+        sigaddset(&action.sa_mask, SIGUSR2);
+        action.sa_handler = [](int) {
+            sigset_t blocked;
+            sigprocmask(SIG_SETMASK, nullptr, &blocked);
+            require(sigismember(&blocked, SIGUSR2) == 1 && sigismember(&blocked, SIGSEGV) == 1, "the mask");
+            jumps = jumps + 1;
+            siglongjmp(place, 1);
+        };
+        require(sigaction(SIGSEGV, &action, nullptr) == 0, "sigaction");
+        support::catch_faults();
+        static const Edge edge(PROT_NONE);
+        for (int i = 0; i < 20; ++i) {
+            if (sigsetjmp(place, 1) == 0) *const_cast<volatile std::byte*>(edge.at(0)) = std::byte{1};
+            if (sigsetjmp(place, 1) == 0) raise(SIGSEGV);
+        }
+        require(jumps == 40, "each comes to the handler");
+    });
 }
