@@ -90,6 +90,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 void catch_faults() noexcept {
+    if (!catches_faults) return;
     static constinit ProcessMutex mutex;
     const std::lock_guard lock(mutex);
     struct sigaction action {};

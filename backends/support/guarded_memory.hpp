@@ -12,6 +12,13 @@
 
 namespace viaduct::support {
 
+/// False where faults end the process after all: the thread sanitizer does not let a handler continue elsewhere.
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool catches_faults = false;
+#else
+inline constexpr bool catches_faults = true;
+#endif
+
 /// Makes the functions below return false where they would end the process. Installs a handler for SIGSEGV and SIGBUS;
 /// a fault elsewhere gets the handler that the program had installed before. If the program replaces the handler later,
 /// all faults are the program's until the next call. Thread-safe.

@@ -12,6 +12,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "backends/support/guarded_memory.hpp"
 #include "tests/contract/backends.hpp"
 #include "tests/contract/two_processes.hpp"
 
@@ -205,7 +206,7 @@ TEST_CASE_METHOD(EveryBackend, "lost memory: a receive whose memory is deregiste
 }
 
 TEST_CASE_METHOD(EveryBackend, "lost memory: a receive fails if its memory is not there or cannot be written") {
-    if (backend.by_device || backend.name == "fake") return;
+    if (!support::catches_faults || backend.by_device || backend.name == "fake") return;
     for (const bool unmapping : {true, false})
         for (const Reliability level : {Reliability::Unreliable, Reliability::ReliableDelivery})
             for (const std::size_t size : sizes_around_thresholds(near)) {
@@ -235,7 +236,7 @@ TEST_CASE_METHOD(EveryBackend, "lost memory: a receive fails if its memory is no
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                  "lost memory: a write to what is not there or cannot be written is refused", "[hosts]") {
-    if (backend.by_device) return;
+    if (!support::catches_faults || backend.by_device) return;
     for (const Path& path : paths(backend))
         for (const bool unmapping : {true, false})
             for (const std::size_t size : {std::size_t{8}, std::size_t{100}, std::size_t{40000}, large}) {
@@ -266,7 +267,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: an atomic on what is not there is refused", "[hosts]") {
-    if (backend.by_device) return;
+    if (!support::catches_faults || backend.by_device) return;
     const auto target = [&](Wire& wire) {
         End end(*provider(), {.reliability = Reliability::ReliableDelivery, .context = 7});
         const Mapped memory(end.node, 8, {.remote_write = true, .remote_read = true, .remote_atomic = true});
