@@ -84,6 +84,18 @@ void require_end_of_sender(End& end, Reliability level) {
     if (level != Reliability::Unreliable) require(end.port.lost(), "the connection breaks");
 }
 
+const PortOptions target_options{.reliability = Reliability::ReliableDelivery, .context = 7};
+
+/// The target of an operation on memory that it has lost meanwhile.
+void lose_and_refuse(End& end, Wire& wire, const Mapped& memory, bool unmapping) {
+    end.serve(wire);
+    memory.lose(unmapping);
+    wire.send(memory.remote());
+    require(end.node.hears(AsyncEventKind::RemoteWriteProtection, target_options.context), "the target is told");
+    require(end.port.lost(), "the connection breaks");
+    wire.await();
+}
+
 }  // namespace
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
@@ -242,14 +254,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
             for (const std::size_t size : {std::size_t{8}, std::size_t{100}, std::size_t{40000}, large}) {
                 CAPTURE(path.name, unmapping, size);
                 const auto target = [&](Wire& wire) {
-                    End end(*provider(), {.reliability = Reliability::ReliableDelivery, .context = 7});
-                    const Mapped memory(end.node, size);
-                    end.serve(wire);
-                    memory.lose(unmapping);
-                    wire.send(memory.remote());
-                    require(end.node.hears(AsyncEventKind::RemoteWriteProtection, 7), "the target is told");
-                    require(end.port.lost(), "the connection breaks");
-                    wire.await();
+                    End end(*provider(), target_options);
+                    lose_and_refuse(end, wire, Mapped(end.node, size), unmapping);
                 };
                 const auto initiator = [&](Wire& wire) {
                     prepare(path);
@@ -269,14 +275,9 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: an atomic on what is not there is refused", "[hosts]") {
     if (!support::catches_faults || backend.by_device) return;
     const auto target = [&](Wire& wire) {
-        End end(*provider(), {.reliability = Reliability::ReliableDelivery, .context = 7});
-        const Mapped memory(end.node, 8, {.remote_write = true, .remote_read = true, .remote_atomic = true});
-        end.serve(wire);
-        memory.lose(true);
-        wire.send(memory.remote());
-        require(end.node.hears(AsyncEventKind::RemoteWriteProtection, 7), "the target is told");
-        require(end.port.lost(), "the connection breaks");
-        wire.await();
+        End end(*provider(), target_options);
+        const Access access{.remote_write = true, .remote_read = true, .remote_atomic = true};
+        lose_and_refuse(end, wire, Mapped(end.node, 8, access), true);
     };
     const auto initiator = [&](Wire& wire) {
         End end(*provider(), {.reliability = Reliability::ReliableDelivery});
