@@ -30,9 +30,14 @@ constexpr std::string_view connection_label = "Viaduct ofi 1 connection";
 
 constexpr std::size_t host_key_bytes = 32;
 
-Status refuse_key(const char* path, const char* reason) noexcept {
+Status refuse_key(const char* path, const char* reason, Code code = Code::PermissionDenied) noexcept {
     log(LogLevel::Error, "ofi: cannot use the key %s: %s", path, reason);
-    return {Code::PermissionDenied, "the key cannot be used"};
+    return {code, "the key cannot be used"};
+}
+
+Status refuse_key(const char* path, int error) noexcept {
+    const bool exhausted = Status::from_errno(error, "").code() == Code::NoResources;
+    return refuse_key(path, std::strerror(error), exhausted ? Code::NoResources : Code::PermissionDenied);
 }
 
 /// In a user namespace, the user id outside of it, so that a process in the namespace and one outside find the same
@@ -98,13 +103,13 @@ SharedKey::~SharedKey() { explicit_bzero(bytes_.data(), bytes_.size()); }
 
 Result<SharedKey> SharedKey::read_from(const UniqueFd& file, const char* path, bool trusts_root) noexcept {
     struct stat status {};
-    if (!file || fstat(file.get(), &status) != 0) return refuse_key(path, std::strerror(errno));
+    if (!file || fstat(file.get(), &status) != 0) return refuse_key(path, errno);
     if (const char* flaw = flaw_of(status, trusts_root)) return refuse_key(path, flaw);
     SharedKey key;
     for (const auto size = static_cast<std::size_t>(status.st_size); key.size_ < size;) {
         const ssize_t count = read(file.get(), key.bytes_.data() + key.size_, size - key.size_);
         if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return refuse_key(path, std::strerror(errno));
+        if (count < 0) return refuse_key(path, errno);
         if (count == 0) return refuse_key(path, "it became shorter while it was read");
         key.size_ += static_cast<std::size_t>(count);
     }
@@ -125,7 +130,8 @@ Result<SharedKey> SharedKey::of_host(const char* path) noexcept {
         if (error == nullptr) file = open_it();
     }
     auto key = error == nullptr ? read_from(file, path, false) : refuse_key(path, error);
-    if (!key.ok()) log(LogLevel::Error, "ofi: remove that file, or set %s to a file of your own", key_variable);
+    if (key.status().code() == Code::PermissionDenied)
+        log(LogLevel::Error, "ofi: remove that file, or set %s to a file of your own", key_variable);
     return key;
 }
 
