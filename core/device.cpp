@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/device.hpp"
 
+#include "core/base/guarded_memory.hpp"
 #include "core/base/internals.hpp"
 #include "core/endpoint.hpp"
 #include "core/limits.hpp"
@@ -84,6 +85,7 @@ Result<std::uint32_t> Device::route_to(const HostAddress& host) {
 
 Result<std::shared_ptr<Device>> open_device(backend::Provider& provider, std::uint32_t index,
                                             DeviceObserver& observer) {
+    catch_faults();
     auto device = provider.open(index, observer);
     if (!device.ok()) return device.status();
     log(LogLevel::Info, "opened %s of %.*s", (*device)->attributes().name.c_str(),

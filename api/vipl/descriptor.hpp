@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "api/vipl/translate.hpp"
+#include "core/base/guarded_memory.hpp"
 #include "core/work.hpp"
 
 namespace viaduct::vipl {
@@ -73,23 +74,25 @@ inline VIP_DESCRIPTOR* descriptor_of(const Completion& completion) noexcept {
     return reinterpret_cast<VIP_DESCRIPTOR*>(completion.context);
 }
 
-/// Writes the outcome into the descriptor of a completion.
-[[gnu::always_inline]] inline void write_back(const Completion& completion) noexcept {
+/// Writes the outcome into the descriptor of a completion. Returns false if its memory is not there or cannot be
+/// written.
+[[gnu::always_inline]] inline bool write_back(const Completion& completion) noexcept {
     VIP_CONTROL_SEGMENT& control = descriptor_of(completion)->CS;
-    VIP_UINT32 status = VIP_STATUS_DONE | to_operation_bits(completion.operation);
+    VIP_UINT32 status = to_operation_bits(completion.operation);
     if (completion.code != CompletionCode::Success) [[unlikely]] {
         status |= to_status_bit(completion.code);
         // Part of the message was sent before the source became invalid (guide, section 5.2, Partial Packet Error).
         if (completion.code == CompletionCode::LocalProtection && completion.bytes != 0)
             status |= VIP_STATUS_PARTIAL_ERROR;
     }
-    if (completion.with_immediate && completion.queue() == QueueKind::Receive) {
+    if (!store_guarded(control.Length, completion.bytes)) return false;
+    if (completion.with_immediate && completion.queue() == QueueKind::Receive) [[unlikely]] {
         status |= VIP_STATUS_IMMEDIATE;
-        control.ImmediateData = completion.immediate;
+        if (!store_guarded(control.ImmediateData, completion.immediate)) return false;
     }
-    control.Length = completion.bytes;
     // Programs may poll the status instead of making a call, so it is written last.
-    std::atomic_ref(control.Status).store(status, std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_release);
+    return store_guarded(control.Status, VIP_STATUS_DONE | status);
 }
 
 /// How the backend writes the outcome of a send that succeeds while it is posted: as write_back().

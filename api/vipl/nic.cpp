@@ -8,6 +8,7 @@
 #include <string>
 
 #include "api/vipl/translate.hpp"
+#include "core/base/guarded_memory.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::vipl {
@@ -31,6 +32,7 @@ Nic::Nic(const DeviceId& id)
 
 Result<std::unique_ptr<Nic>> Nic::open(const DeviceId& id) {
     std::unique_ptr<Nic> nic(new Nic(id));
+    catch_faults();
     auto device = open_device(id, *nic);
     if (!device.ok()) return device.status();
     nic->device_ = std::move(*device);

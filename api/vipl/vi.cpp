@@ -297,25 +297,22 @@ void Vi::on_connection_event(const ConnectionEvent& event) noexcept {
     attempt.settle(event);
 }
 
-/// Checks whether the memory of a descriptor is no longer registered, in which case the descriptor must not be written.
-/// An asynchronous error reports this once and moves the VI to the Error state (guide, section 3.8.1, Completion
-/// Protection Error).
-bool Vi::is_lost(const Completion& completion) noexcept {
+/// A descriptor is lost if its memory is no longer registered, or cannot be written. An asynchronous error reports this
+/// once and moves the VI to the Error state (guide, section 3.8.1, Completion Protection Error).
+bool Vi::check_and_deliver(const Completion& completion) noexcept {
     VIP_DESCRIPTOR* const descriptor = descriptor_of(completion);
-    if (!nic_.revoked.contains(descriptor)) return false;
+    if (!nic_.revoked.contains(descriptor) && write_back(completion)) return true;
     if (!lost_descriptor_.exchange(true))
         report(VIP_ERROR_COMP_PROT, VIP_RESOURCE_VI, descriptor, to_operation_bits(completion.operation));
-    return true;
+    return false;
 }
 
 /// Descriptors flushed by the destruction of a VI are not written, because the program may have freed their memory.
 bool Vi::on_completion(const Completion& completion) noexcept {
-    if (RevokedMemory::any() || completion.code == CompletionCode::Flushed) [[unlikely]] {
-        Vi* vi = resolve<Vi>(completion.endpoint_context);
-        return vi != nullptr && vi->deliver(completion);
-    }
-    write_back(completion);
-    return true;
+    if (!RevokedMemory::any() && completion.code != CompletionCode::Flushed && write_back(completion)) [[likely]]
+        return true;
+    Vi* vi = resolve<Vi>(completion.endpoint_context);
+    return vi != nullptr && vi->deliver(completion);
 }
 
 void Vi::report_loss() noexcept {

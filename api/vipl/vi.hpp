@@ -46,8 +46,7 @@ public:
     void disconnect() noexcept;
     ConnectAttempt attempt;
 
-    /// Returns the descriptor of a polled completion with its outcome, or null if the descriptor is lost (see
-    /// is_lost()).
+    /// Returns the descriptor of a polled completion with its outcome, or null if the descriptor is lost.
     VIP_DESCRIPTOR* complete(const Completion& completion) noexcept {
         return completion.observed || deliver(completion) ? descriptor_of(completion) : nullptr;
     }
@@ -84,12 +83,9 @@ private:
 
     /// Writes the outcome into the descriptor. Returns false if the descriptor is lost.
     bool deliver(const Completion& completion) noexcept {
-        if (RevokedMemory::any() && is_lost(completion)) [[unlikely]]
-            return false;
-        write_back(completion);
-        return true;
+        return (!RevokedMemory::any() && write_back(completion)) || check_and_deliver(completion);
     }
-    [[gnu::noinline, gnu::cold]] bool is_lost(const Completion& completion) noexcept;
+    [[gnu::noinline, gnu::cold]] bool check_and_deliver(const Completion& completion) noexcept;
     void report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,
                 VIP_ULONG operation) noexcept;
     void report_loss() noexcept;

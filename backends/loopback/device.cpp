@@ -136,7 +136,6 @@ Device::~Device() {
 }
 
 Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver& observer) {
-    support::catch_faults();
     if (index >= device_count) return Status(Code::InvalidParameter, "no such loopback device");
     Fence::available();
     std::uint64_t instance_id = 0;

@@ -45,14 +45,11 @@ bool execute_order(SlotKind kind, const wire::AgentTransfer& order, std::byte* a
     const auto give_back = [area](std::uint64_t old) { std::memcpy(area, &old, sizeof old); };
     switch (kind) {
         case SlotKind::AgentWrite: return support::deliver_piece(target, area, length);
-        case SlotKind::AgentRead: return support::copy_guarded(area, target, length);
-        case SlotKind::AgentFetchAdd:
-            return support::survives([&] { give_back(support::fetch_add(target, order.value)); });
+        case SlotKind::AgentRead: return copy_guarded(area, target, length);
+        case SlotKind::AgentFetchAdd: return survives([&] { give_back(support::fetch_add(target, order.value)); });
         case SlotKind::AgentCompareSwap:
-            return support::survives([&] { give_back(support::compare_swap(target, order.compare, order.value)); });
-        default:
-            return support::survives(
-                [&] { support::atomic_word(target).store(order.value, std::memory_order_release); });
+            return survives([&] { give_back(support::compare_swap(target, order.compare, order.value)); });
+        default: return survives([&] { support::atomic_word(target).store(order.value, std::memory_order_release); });
     }
 }
 

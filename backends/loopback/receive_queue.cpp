@@ -167,7 +167,7 @@ inline bool ReceiveQueue::deliver_word(const wire::Slot& slot, std::uint8_t flag
     if (sge == nullptr || receive.fault != CompletionCode::Success || sge->length < word_bytes ||
         !Endpoint::may_use_word(local_, *sge, true))
         return false;
-    if (!support::copy_unit<word_bytes>(static_cast<std::byte*>(sge->address), slot.payload)) return false;
+    if (!copy_unit<word_bytes>(static_cast<std::byte*>(sge->address), slot.payload)) return false;
     PackedCompletion::write_success(out, receive.context, endpoint_context_, CompletedOperation::Receive, word_bytes);
     if ((flags & wire::slot_flags::immediate) != 0) [[unlikely]] {
         out.immediate = slot.immediate;

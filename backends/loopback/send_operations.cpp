@@ -195,14 +195,16 @@ SendQueue::Outcome SendQueue::transfer_directly(Operation& operation, std::byte*
         const std::uint64_t old = request.opcode == Opcode::FetchAdd
                                       ? support::fetch_add(target, request.add)
                                       : support::compare_swap(target, request.compare, request.swap);
-        std::memcpy(request.sges[0].address, &old, sizeof old);
+        if (!copy_unit<sizeof old>(static_cast<std::byte*>(request.sges[0].address),
+                                   reinterpret_cast<const std::byte*>(&old)))
+            return lose(operation);
     } else {
         target += operation.moved;
         const bool copied = support::for_stretch(request.sges, operation.moved, operation.end() - operation.moved,
                                                  [&](std::byte* piece, std::uint64_t length) {
                                                      std::byte* const there = std::exchange(target, target + length);
                                                      return request.opcode == Opcode::RdmaRead
-                                                                ? support::copy_guarded(piece, there, length)
+                                                                ? copy_guarded(piece, there, length)
                                                                 : support::deliver_piece(there, piece, length);
                                                  });
         if (!copied) return lose(operation);
@@ -234,9 +236,10 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
     return lose(operation);
 }
 
-/// Memory of one of the sides is not there.
+/// Memory of one of the sides is not there, or this side's cannot be written by what it fetches.
 SendQueue::Outcome SendQueue::lose(Operation& operation) noexcept {
-    if (!find_source_end(operation, support::Probe::Access)) return abort(operation);
+    const auto needed = fetches(operation.request->opcode) ? support::Probe::Writing : support::Probe::Reading;
+    if (!find_source_end(operation, needed)) return abort(operation);
     if (operation.cut_at == 0) return refuse(operation);  // the peer's memory is not mapped
     operation.moved = operation.cut_at;
     return abort(operation);

@@ -120,7 +120,6 @@ MemoryWindow::~MemoryWindow() {
 }
 
 Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver& observer) {
-    support::catch_faults();
     const auto places = find_places();
     if (index >= places.size()) return Status(Code::InvalidParameter, "no such network interface");
     auto node = Node::open(places[index].host);

@@ -260,16 +260,16 @@ bool ReceiveQueue::read(const Frame& frame) noexcept {
     if (in_progress_ == FrameKind::Open) begin(header);
     do {
         const auto* source = reinterpret_cast<const std::byte*>(header.address + moved_);
-        if (!support::is_readable(source, std::min<std::uint64_t>(header.total - moved_, max_offer_bytes))) {
+        if (!is_readable(source, std::min<std::uint64_t>(header.total - moved_, max_offer_bytes))) {
             in_progress_ = FrameKind::Open;
             refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead);
             return true;
         }
-        const auto bytes = connection_->send_fragment(
-            {.kind = FrameKind::Data, .total = header.total}, header.total - moved_, 0,
-            [source](std::byte* memory, std::uint64_t count) {
-                (void)support::copy_guarded(memory, source, count);  // readable, as found above
-            });
+        const auto bytes =
+            connection_->send_fragment({.kind = FrameKind::Data, .total = header.total}, header.total - moved_, 0,
+                                       [source](std::byte* memory, std::uint64_t count) {
+                                           (void)copy_guarded(memory, source, count);  // readable, as found above
+                                       });
         if (!bytes) return false;
         moved_ += *bytes;
         if (*bytes > fragment_bytes) way_ = Way::Offer;
@@ -301,7 +301,7 @@ bool ReceiveQueue::change_word(const Frame& frame) noexcept {
         else
             support::atomic_word(word).store(value, std::memory_order_release);
     };
-    if (in_progress_ == FrameKind::Open && !support::survives(change)) {
+    if (in_progress_ == FrameKind::Open && !survives(change)) {
         refuse_access(header, use, CompletedOperation::RdmaWrite);
         return true;
     }

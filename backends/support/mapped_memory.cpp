@@ -13,6 +13,7 @@ namespace {
 
 #ifndef MADV_POPULATE_READ  // since Linux 5.14
 constexpr int MADV_POPULATE_READ = 22;
+constexpr int MADV_POPULATE_WRITE = 23;
 #endif
 
 /// With MS_ASYNC, msync(2) writes nothing and only checks that the whole range is mapped. On kernels that cannot check
@@ -21,9 +22,10 @@ bool is_there(std::uint64_t first_page, std::uint64_t pages, std::uint64_t page_
     auto* const begin = reinterpret_cast<void*>(first_page * page_bytes);
     const CancellationHold hold;
     if (msync(begin, pages * page_bytes, MS_ASYNC) != 0) return false;
-    if (probe == Probe::Mapping || madvise(begin, pages * page_bytes, MADV_POPULATE_READ) == 0) return true;
+    const int advice = probe == Probe::Writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+    if (probe == Probe::Mapping || madvise(begin, pages * page_bytes, advice) == 0) return true;
     auto* const known = reinterpret_cast<void*>(reinterpret_cast<std::uint64_t>(&begin) / page_bytes * page_bytes);
-    return madvise(known, page_bytes, MADV_POPULATE_READ) != 0;
+    return madvise(known, page_bytes, advice) != 0;
 }
 
 std::uint64_t mapped_bytes(const Sge& piece, std::uint64_t page_bytes, Probe probe) noexcept {

@@ -15,10 +15,11 @@ inline constexpr std::uint64_t checked_from_bytes = 256 * 1024;
 
 enum class Probe : std::uint8_t {
     Mapping,  ///< whether memory is mapped: fast, independent of the size
-    Access,   ///< whether memory is readable: checks each page
+    Reading,  ///< whether memory is readable: checks each page
+    Writing,  ///< whether memory is writable: checks each page
 };
 
-/// Returns the number of bytes before the first page that is not mapped. Takes one system call per SGE if all is
+/// Returns the number of bytes before the first page that fails the check. Takes one system call per SGE if all is
 /// mapped.
 std::uint64_t mapped_bytes(std::span<const Sge> pieces, Probe probe) noexcept;
 

@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "backends/support/guarded_memory.hpp"
 #include "backends/support/word.hpp"
+#include "core/base/guarded_memory.hpp"
 #include "core/work.hpp"
 
 namespace viaduct::support {

@@ -12,7 +12,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
-#include "backends/support/guarded_memory.hpp"
+#include "core/base/guarded_memory.hpp"
 #include "tests/contract/backends.hpp"
 #include "tests/contract/two_processes.hpp"
 
@@ -218,7 +218,7 @@ TEST_CASE_METHOD(EveryBackend, "lost memory: a receive whose memory is deregiste
 }
 
 TEST_CASE_METHOD(EveryBackend, "lost memory: a receive fails if its memory is not there or cannot be written") {
-    if (!support::catches_faults || backend.by_device || backend.name == "fake") return;
+    if (!catches_faults || backend.by_device || backend.name == "fake") return;
     for (const bool unmapping : {true, false})
         for (const Reliability level : {Reliability::Unreliable, Reliability::ReliableDelivery})
             for (const std::size_t size : sizes_around_thresholds(near)) {
@@ -248,7 +248,7 @@ TEST_CASE_METHOD(EveryBackend, "lost memory: a receive fails if its memory is no
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                  "lost memory: a write to what is not there or cannot be written is refused", "[hosts]") {
-    if (!support::catches_faults || backend.by_device) return;
+    if (!catches_faults || backend.by_device) return;
     for (const Path& path : paths(backend))
         for (const bool unmapping : {true, false})
             for (const std::size_t size : {std::size_t{8}, std::size_t{100}, std::size_t{40000}, large}) {
@@ -273,10 +273,12 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: an atomic on what is not there is refused", "[hosts]") {
-    if (!support::catches_faults || backend.by_device) return;
+    if (!catches_faults || backend.by_device) return;
     const auto target = [&](Wire& wire) {
-        End end(*provider(), target_options);
         const Access access{.remote_write = true, .remote_read = true, .remote_atomic = true};
+        PortOptions options = target_options;
+        options.access = access;
+        End end(*provider(), options);
         lose_and_refuse(end, wire, Mapped(end.node, 8, access), true);
     };
     const auto initiator = [&](Wire& wire) {
@@ -292,6 +294,40 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: an atomic on what i
         wire.notify();
     };
     CHECK_NOTHROW(run_processes(target, initiator));
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "lost memory: what is read cannot be written: a fault of the initiator", "[hosts]") {
+    if (!catches_faults || backend.by_device) return;
+    for (const Path& path : paths(backend))
+        for (const bool unmapping : {true, false})
+            for (const std::size_t size : {std::size_t{8}, std::size_t{100}, std::size_t{40000}, large})
+                for (const bool atomic : {false, true}) {
+                    if (atomic && size != 8) continue;
+                    CAPTURE(path.name, unmapping, size, atomic);
+                    const auto target = [&](Wire& wire) {
+                        const Access access{.remote_read = true, .remote_atomic = true};
+                        End end(*provider(), {.reliability = Reliability::ReliableDelivery, .access = access});
+                        const Buffer buffer(end.node, size, path.memory, access);
+                        end.serve(wire);
+                        wire.send(buffer.remote());
+                        require(end.port.lost(), "the connection breaks");
+                        wire.await();
+                    };
+                    const auto initiator = [&](Wire& wire) {
+                        prepare(path);
+                        End end(*provider(), {.reliability = Reliability::ReliableDelivery});
+                        const Mapped memory(end.node, size);
+                        end.call(wire);
+                        const auto remote = wire.receive<RemoteAddress>();
+                        memory.lose(unmapping);
+                        const Sge piece = memory.sge();
+                        end.port.post(atomic ? fetch_add_of(2, piece, remote, 1) : read_of(2, piece, remote));
+                        require(end.port.sent().code == CompletionCode::LocalProtection, "its memory is at fault");
+                        wire.notify();
+                    };
+                    CHECK_NOTHROW(run_processes(target, initiator));
+                }
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "backends/support/guarded_memory.hpp"
+#include "core/base/guarded_memory.hpp"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ private:
 
 /// Each test has a process of its own, where nobody else handles the signals.
 void in_a_process(const std::function<void()>& test) {
-    if (!support::catches_faults) return;
+    if (!catches_faults) return;
     Child child([&](Wire&) { test(); });
     CHECK_NOTHROW(child.finish());
 }
@@ -54,8 +54,8 @@ void copy_at_edge(const Edge& edge, bool to) {
             if (missing > length) continue;
             std::byte* const place =
                 edge.at(static_cast<std::ptrdiff_t>(missing) - static_cast<std::ptrdiff_t>(length));
-            const bool copied = to ? support::copy_guarded(place, other.data(), length)
-                                   : support::copy_guarded(other.data(), place, length);
+            const bool copied = to ? copy_guarded(place, other.data(), length)
+                                   : copy_guarded(other.data(), place, length);
             require(copied == (missing == 0), "it tells whether all is there");
             require(!to || missing != 0 || place[length - 1] == std::byte{7}, "and copies it");
         }
@@ -67,7 +67,7 @@ std::atomic<int> handled = 0;
 
 TEST_CASE("guarded_memory: copies to and from what is not there fail") {
     in_a_process([] {
-        support::catch_faults();
+        catch_faults();
         for (int i = 0; i < 3; ++i) {
             copy_at_edge(Edge(PROT_NONE), true);
             copy_at_edge(Edge(PROT_NONE), false);
@@ -79,22 +79,22 @@ TEST_CASE("guarded_memory: copies to and from what is not there fail") {
 
 TEST_CASE("guarded_memory: other accesses fail, too") {
     in_a_process([] {
-        support::catch_faults();
+        catch_faults();
         const Edge edge(PROT_NONE);
         for (int i = 0; i < 3; ++i) {
-            require(!support::survives([&] { *edge.at(0) = std::byte{1}; }), "a write");
-            require(support::survives([&] { *edge.at(-1) = std::byte{1}; }), "a write to what is there");
+            require(!survives([&] { *edge.at(0) = std::byte{1}; }), "a write");
+            require(survives([&] { *edge.at(-1) = std::byte{1}; }), "a write to what is there");
         }
-        require(support::is_readable(edge.at(-5), 5) && !support::is_readable(edge.at(-5), 6), "reads");
-        require(!support::is_readable(edge.at(-8000), 8001) && support::is_readable(edge.at(0), 0), "reads");
+        require(is_readable(edge.at(-5), 5) && !is_readable(edge.at(-5), 6), "reads");
+        require(!is_readable(edge.at(-8000), 8001) && is_readable(edge.at(0), 0), "reads");
     });
 }
 
 TEST_CASE("guarded_memory: a fault of the program ends it as before") {
     Child child([](Wire&) {
-        support::catch_faults();
+        catch_faults();
         const Edge edge(PROT_NONE);
-        (void)support::copy_guarded(edge.at(0), edge.at(-8), 8);
+        (void)copy_guarded(edge.at(0), edge.at(-8), 8);
         *edge.at(0) = std::byte{1};
     });
     CHECK_THROWS_WITH(child.finish(), Catch::Contains("killed by signal 11"));
@@ -120,8 +120,8 @@ TEST_CASE("guarded_memory: the program's own handlers get its faults") {
                 action.sa_handler = repair;
             }
             require(sigaction(SIGSEGV, &action, nullptr) == 0, "sigaction");
-            support::catch_faults();
-            require(!support::copy_guarded(edge.at(0), edge.at(-8), 8) && handled == 0, "ours is ours");
+            catch_faults();
+            require(!copy_guarded(edge.at(0), edge.at(-8), 8) && handled == 0, "ours is ours");
             *const_cast<volatile std::byte*>(edge.at(0)) = std::byte{1};
             require(handled == 1, "theirs is theirs");
         });
@@ -141,7 +141,7 @@ TEST_CASE("guarded_memory: the program may jump out of its handler, which has th
             siglongjmp(place, 1);
         };
         require(sigaction(SIGSEGV, &action, nullptr) == 0, "sigaction");
-        support::catch_faults();
+        catch_faults();
         static const Edge edge(PROT_NONE);
         for (int i = 0; i < 20; ++i) {
             if (sigsetjmp(place, 1) == 0) *const_cast<volatile std::byte*>(edge.at(0)) = std::byte{1};

@@ -63,7 +63,10 @@ TEST_CASE("mapped_memory: counts the bytes before the first page that is missing
     CHECK(mapped({piece(3 * size, 10), piece(size, 2 * size), piece(0, 10)}) == 10 + size);
     pages.protect(1, PROT_NONE);
     CHECK(mapped({piece(0, 2 * size)}) == 2 * size);
-    CHECK(mapped({piece(0, 2 * size)}, support::Probe::Access) == size);
+    CHECK(mapped({piece(0, 2 * size)}, support::Probe::Reading) == size);
+    pages.protect(1, PROT_READ);
+    CHECK(mapped({piece(0, 2 * size)}, support::Probe::Reading) == 2 * size);
+    CHECK(mapped({piece(0, 2 * size)}, support::Probe::Writing) == size);
 }
 
 TEST_CASE("memory_map: tells what a range consists of") {

@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "backends/support/guarded_memory.hpp"
+#include "core/base/guarded_memory.hpp"
 
 #include <ucontext.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <mutex>
+#include <span>
 
 #include "core/base/fork.hpp"
 
-namespace viaduct::support {
+namespace viaduct {
 namespace {
 
-struct Guarded {
-    std::int32_t instruction;
-    std::int32_t continuation;
-};
-
 #ifdef VIADUCT_GUARDED_COPIES
-// The linker defines these names for a section of this name.
-extern "C" {
-[[gnu::visibility("hidden")]] extern const Guarded __start_viaduct_faults[];  // NOLINT(bugprone-reserved-identifier)
-[[gnu::visibility("hidden")]] extern const Guarded __stop_viaduct_faults[];   // NOLINT(bugprone-reserved-identifier)
-}
+std::atomic<const FaultTable*> tables;
 
 /// Continues elsewhere if the instruction, or the call that it is part of, may fault. A call that has not returned has
 /// the instruction behind it on top of the stack, which is not looked at if it is what is not there.
@@ -35,17 +28,25 @@ bool divert(const void* fault, void* context) noexcept {
     greg_t caller = 0;
     if (distance < -near || distance > near)
         std::memcpy(&caller, reinterpret_cast<const void*>(registers[REG_RSP]), sizeof caller);
-    for (const Guarded* one = __start_viaduct_faults; one != __stop_viaduct_faults; ++one) {
-        const bool called = place(one->instruction) == caller;
-        if (!called && place(one->instruction) != registers[REG_RIP]) continue;
-        registers[REG_RIP] = place(one->continuation);
-        if (called) registers[REG_RSP] += static_cast<greg_t>(sizeof caller);
-        return true;
-    }
+    for (const FaultTable* table = tables; table != nullptr; table = table->next)
+        for (const Guarded& one : std::span(table->begin, table->end)) {
+            const bool called = place(one.instruction) == caller;
+            if (!called && place(one.instruction) != registers[REG_RIP]) continue;
+            registers[REG_RIP] = place(one.continuation);
+            if (called) registers[REG_RSP] += static_cast<greg_t>(sizeof caller);
+            return true;
+        }
     return false;
+}
+
+void add(FaultTable& table) noexcept {
+    if (std::exchange(table.known, true)) return;
+    table.next = tables;
+    tables = &table;
 }
 #else
 bool divert(const void*, void*) noexcept { return false; }
+void add(FaultTable&) noexcept {}
 #endif
 
 /// The handlers that the program had installed, of SIGSEGV and SIGBUS.
@@ -89,10 +90,11 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
-void catch_faults() noexcept {
+void catch_faults(FaultTable& table) noexcept {
     if (!catches_faults) return;
     static constinit ProcessMutex mutex;
     const std::lock_guard lock(mutex);
+    add(table);
     struct sigaction action {};
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;  // the next fault may come before the handler returns
@@ -135,4 +137,4 @@ bool is_readable(const std::byte* memory, std::uint64_t length) noexcept {
     });
 }
 
-}  // namespace viaduct::support
+}  // namespace viaduct

@@ -10,7 +10,9 @@
 #include <cstring>
 #include <utility>
 
-namespace viaduct::support {
+#include "core/export.hpp"
+
+namespace viaduct {
 
 /// False where faults end the process after all: the thread sanitizer does not let a handler continue elsewhere.
 #ifdef __SANITIZE_THREAD__
@@ -19,10 +21,39 @@ inline constexpr bool catches_faults = false;
 inline constexpr bool catches_faults = true;
 #endif
 
-/// Makes the functions below return false where they would end the process. Installs a handler for SIGSEGV and SIGBUS;
-/// a fault elsewhere gets the handler that the program had installed before. If the program replaces the handler later,
-/// all faults are the program's until the next call. Thread-safe.
-void catch_faults() noexcept;
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define VIADUCT_GUARDED_COPIES 1
+#endif
+
+/// An instruction that may fault, and where to continue then, each relative to its field.
+struct Guarded {
+    std::int32_t instruction;
+    std::int32_t continuation;
+};
+
+/// The instructions of one library.
+struct FaultTable {
+    const Guarded* begin = nullptr;
+    const Guarded* end = nullptr;
+    const FaultTable* next = nullptr;  ///< set by catch_faults()
+    bool known = false;                ///< likewise
+};
+
+#ifdef VIADUCT_GUARDED_COPIES
+// The linker defines these names for a section of this name.
+extern "C" {
+[[gnu::visibility("hidden")]] extern const Guarded __start_viaduct_faults[];  // NOLINT(bugprone-reserved-identifier)
+[[gnu::visibility("hidden")]] extern const Guarded __stop_viaduct_faults[];   // NOLINT(bugprone-reserved-identifier)
+}
+[[gnu::visibility("hidden")]] inline constinit FaultTable own_faults{__start_viaduct_faults, __stop_viaduct_faults};
+#else
+[[gnu::visibility("hidden")]] inline constinit FaultTable own_faults;
+#endif
+
+/// Makes the functions below, in the library that calls this, return false where they would end the process. Installs a
+/// handler for SIGSEGV and SIGBUS; a fault elsewhere gets the handler that the program had installed before. If the
+/// program replaces the handler later, all faults are the program's until the next call. Thread-safe.
+VIADUCT_EXPORT void catch_faults(FaultTable& table = own_faults) noexcept;
 
 /// Where the handler continues if this thread faults.
 inline thread_local constinit std::jmp_buf* recovery [[gnu::tls_model("initial-exec")]] = nullptr;
@@ -41,13 +72,14 @@ template <class Access>
 }
 
 /// Copies any length but 0. Returns null if memory is not there or cannot be written.
+#ifndef VIADUCT_GUARDED_COPIES
+VIADUCT_EXPORT
+#endif
 std::byte* copy_long(std::byte* target, const std::byte* source, std::uint64_t length) noexcept;
 
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define VIADUCT_GUARDED_COPIES 1
+#ifdef VIADUCT_GUARDED_COPIES
 
-/// An entry of the table of the handler: an instruction that may fault, and where to continue then, each relative to
-/// its field. In the section group of the function that it belongs to.
+/// An entry of the table, in the section group of the function that it belongs to.
 #define VIADUCT_MAY_FAULT(INSTRUCTION, CONTINUATION)                                                 \
     ".pushsection viaduct_faults, \"a?\"\n.balign 4\n.long " INSTRUCTION " - .\n.long " CONTINUATION \
     " - .\n"                                                                                         \
@@ -80,12 +112,28 @@ VIADUCT_COPY_UNIT(4, "movl", "eax")
 VIADUCT_COPY_UNIT(8, "movq", "rax")
 VIADUCT_COPY_UNIT(16, "movups", "xmm0")
 #undef VIADUCT_COPY_UNIT
+
+/// Stores a value. Returns false if memory is not there or cannot be written.
+[[gnu::always_inline]] inline bool store_guarded(std::uint32_t& target, std::uint32_t value) noexcept {
+    asm volatile goto("1: movl %1, %0\n" VIADUCT_MAY_FAULT("1b", "%l[faulted]")
+                      : "=m"(target)
+                      : "r"(value)
+                      :
+                      : faulted);
+    return true;
+faulted:
+    return false;
+}
 // NOLINTEND(bugprone-macro-parentheses)
 
 #else
 template <std::size_t bytes>
 bool copy_unit(std::byte* target, const std::byte* source) noexcept {
     return copy_long(target, source, bytes) != nullptr;
+}
+
+inline bool store_guarded(std::uint32_t& target, std::uint32_t value) noexcept {
+    return copy_unit<sizeof value>(reinterpret_cast<std::byte*>(&target), reinterpret_cast<const std::byte*>(&value));
 }
 #endif
 
@@ -121,4 +169,4 @@ bool copy_ends(std::byte* target, const std::byte* source, std::uint64_t length)
 /// Reports whether memory can be read, by one access to each page.
 bool is_readable(const std::byte* memory, std::uint64_t length) noexcept;
 
-}  // namespace viaduct::support
+}  // namespace viaduct
