@@ -10,6 +10,7 @@
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/local_listeners.hpp"
 #include "backends/support/guarded.hpp"
+#include "backends/support/reserve.hpp"
 #include "core/base/address_text.hpp"
 #include "core/base/outcome.hpp"
 #include "core/base/settings.hpp"
@@ -192,7 +193,7 @@ bool Connector::read_answer() {
     if (answer.status().code() == Code::NoResources)
         fail(answer.status());
     else if (answer.ok() && answer->incomplete)
-        fail(lack_of_descriptors);
+        fail(support::lack_of_descriptors);
     else if (!answer.ok() || answer->hung_up)
         answer_hung_up();
     else

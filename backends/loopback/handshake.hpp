@@ -111,8 +111,6 @@ struct Handshake {
     Descriptors descriptors;
     bool incomplete = false;  ///< this process had no room for all descriptors
 };
-inline const Status lack_of_descriptors(Code::NoResources, "this process has too few free descriptors (RLIMIT_NOFILE)",
-                                        EMFILE);
 Result<Handshake> receive_handshake(int socket) noexcept;
 
 HandshakeMessage make_handshake(MessageType type, const InstanceInfo& instance, const EndpointAttributes& attributes,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/loopback/listener.hpp"
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 
 #include <thread>
@@ -9,6 +8,7 @@
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
 #include "backends/support/guarded.hpp"
+#include "backends/support/reserve.hpp"
 #include "core/base/address_text.hpp"
 #include "core/log.hpp"
 #include "core/reason.hpp"
@@ -26,8 +26,6 @@ void turn_away(int socket, const Status& why) noexcept {
     (void)send_message(socket, &message, sizeof message, {});
     log(LogLevel::Info, "a request of process %d was refused: %s", peer_process(socket), Reason(why).c_str());
 }
-
-UniqueFd open_reserve() noexcept { return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
 }  // namespace
 
@@ -140,7 +138,7 @@ Result<PendingConnections> PendingConnections::create(UniqueFd listening) noexce
     PendingConnections pending;
     pending.epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
     if (!pending.epoll_) return Status::from_errno(errno, "epoll_create1");
-    pending.reserve_ = open_reserve();
+    pending.reserve_ = support::open_reserve();
     if (!pending.reserve_) return Status::from_errno(errno, "open of /dev/null");
     epoll_event event{.events = EPOLLIN, .data = {.fd = listening.get()}};
     if (epoll_ctl(pending.epoll_.get(), EPOLL_CTL_ADD, listening.get(), &event) != 0)
@@ -156,7 +154,7 @@ std::optional<PendingConnections::Request> PendingConnections::request_of(Unique
     if (!handshake.ok() || handshake->hung_up || handshake->type != MessageType::Connect) return std::nullopt;
     if (handshake->incomplete) {
         handshake->descriptors.close();
-        turn_away(socket.get(), lack_of_descriptors);
+        turn_away(socket.get(), support::lack_of_descriptors);
         return std::nullopt;
     }
     return Request{std::move(socket), std::move(*handshake)};
@@ -183,10 +181,10 @@ Status PendingConnections::turn_next_away() noexcept {
     reserve_.reset();
     Status status(Code::WouldBlock, "a request was refused");
     if (const auto socket = accept_from(listening_.get()); socket.ok())
-        turn_away(socket.value().get(), lack_of_descriptors);
+        turn_away(socket.value().get(), support::lack_of_descriptors);
     else
         status = socket.status();
-    reserve_ = open_reserve();  // in the place of the socket, which is closed
+    reserve_ = support::open_reserve();  // in the place of the socket, which is closed
     return status;
 }
 

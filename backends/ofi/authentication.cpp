@@ -31,7 +31,8 @@ constexpr std::string_view connection_label = "Viaduct ofi 1 connection";
 constexpr std::size_t host_key_bytes = 32;
 
 Status refuse_key(const char* path, const char* reason, Code code = Code::PermissionDenied) noexcept {
-    log(LogLevel::Error, "ofi: cannot use the key %s: %s", path, reason);
+    const bool usual = code == Code::NoResources;  // the caller goes on
+    log(usual ? LogLevel::Info : LogLevel::Error, "ofi: cannot use the key %s: %s", path, reason);
     return {code, "the key cannot be used"};
 }
 
@@ -181,7 +182,9 @@ Result<Policy> Policy::from_environment() noexcept {
     if (insecure) return Policy(Authentication::None);
     Policy policy(Authentication::HostKey);
     policy.host_key_path_ = host_key_path();
-    if (auto key = SharedKey::of_host(policy.host_key_path_.data()); !key.ok()) return key.status();
+    auto key = SharedKey::of_host(policy.host_key_path_.data());
+    if (!key.ok()) return key.status();
+    policy.key_ = *key;
     if (const Status status = load_crypto(); !status.ok()) return status;
     return policy;
 }
@@ -206,9 +209,10 @@ Result<Authenticator> Policy::authenticator(const control::Nonce& challenge,
                                             const control::Nonce& request) const noexcept {
     if (authentication_ == Authentication::None) return Authenticator();
     if (authentication_ == Authentication::SharedKey) return Authenticator::make(*key_, challenge, request);
+    // It may be another one now: some systems remove the file when its user logs out.
     const auto key = SharedKey::of_host(host_key_path_.data());
-    if (!key.ok()) return key.status();
-    return Authenticator::make(key.value(), challenge, request);
+    if (!key.ok() && key.status().code() != Code::NoResources) return key.status();
+    return Authenticator::make(key.ok() ? key.value() : *key_, challenge, request);
 }
 
 const char* Policy::advice() const noexcept {

@@ -166,6 +166,10 @@ void Connector::on_message(const control::Message& message) {
                                text_of(parameters_.remote.host).c_str())});
     } else if (std::holds_alternative<control::NoListener>(message)) {
         retry(true);
+    } else if (std::holds_alternative<control::NoResources>(message)) {
+        if (!grace_.passed()) return retry(true);
+        fail({Code::Unreachable, explain("the server %s has too few free descriptors (RLIMIT_NOFILE)",
+                                         text_of(parameters_.remote).c_str())});
     } else if (std::holds_alternative<control::Closing>(message)) {
         dropped();
     } else if (const auto* conflict = std::get_if<control::Conflict>(&message)) {

@@ -301,6 +301,7 @@ const char* to_string(Type type) noexcept {
         case Type::ProviderMismatch: return "ProviderMismatch";
         case Type::AuthenticationFailed: return "AuthenticationFailed";
         case Type::Closing: return "Closing";
+        case Type::NoResources: return "NoResources";
     }
     return "unknown";
 }
@@ -331,6 +332,7 @@ Result<Message> decode(const Frame& frame) noexcept {
         case Type::ProviderMismatch: return decode_as<ProviderMismatch>(frame);
         case Type::AuthenticationFailed: return decode_as<AuthenticationFailed>(frame);
         case Type::Closing: return decode_as<Closing>(frame);
+        case Type::NoResources: return decode_as<NoResources>(frame);
     }
     return Status(Code::InvalidParameter, "a control message of an unknown type");
 }
@@ -355,7 +357,7 @@ Result<std::optional<Frame>> FrameReader::next() noexcept {
     const std::size_t size = number(bytes.first(4));
     const std::uint32_t type = number(bytes.subspan(4, 4));  // with the two bytes that are 0
     if (size > max_frame_bytes) return fail("a control message is too long");
-    if (type < static_cast<std::uint32_t>(Type::Challenge) || type > static_cast<std::uint32_t>(Type::Closing))
+    if (type < static_cast<std::uint32_t>(Type::Challenge) || type > static_cast<std::uint32_t>(Type::NoResources))
         return fail("a control message of an unknown type");
     Frame frame{.type = static_cast<Type>(type)};
     const std::size_t mac_bytes = has_mac(frame.type) ? sizeof(Mac) : 0;

@@ -42,6 +42,7 @@ enum class Type : std::uint16_t {
     ProviderMismatch,
     AuthenticationFailed,
     Closing,
+    NoResources,
 };
 
 /// For logs.
@@ -145,8 +146,15 @@ struct Closing {
     friend bool operator==(const Closing&, const Closing&) = default;
 };
 
+/// The responder has no descriptor for the connection. The requester may try again.
+struct NoResources {
+    static constexpr Type type = Type::NoResources;
+
+    friend bool operator==(const NoResources&, const NoResources&) = default;
+};
+
 using Message = std::variant<Challenge, Request, Accepted, Rejected, NoListener, Conflict, ProviderMismatch,
-                             AuthenticationFailed, Closing>;
+                             AuthenticationFailed, Closing, NoResources>;
 
 /// A message as it is sent. All types but Challenge and AuthenticationFailed end with a MAC, which is 0 until
 /// set_mac().

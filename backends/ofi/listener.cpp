@@ -55,16 +55,16 @@ private:
 /// A peer that has connected to a port, but has not sent its request yet.
 class Greeting final : public AgentClient {
 public:
-    static void begin(Node& node, const std::shared_ptr<Port>& port, ControlSocket socket) {
-        auto greeting = std::make_shared<Greeting>(node, port, std::move(socket));
+    static void begin(Node& node, const std::shared_ptr<Port>& port, ControlSocket socket, bool refuses) {
+        auto greeting = std::make_shared<Greeting>(node, port, std::move(socket), refuses);
         if (const Status kept = node.keep(greeting); !kept.ok()) return port->turn_away(kept.where());
         if (!greeting->socket_.send(control::Challenge{}).ok() ||
             !node.agent().watch(greeting->socket_.fd(), greeting).ok())
             return node.forget(*greeting);
         node.agent().call_at(greeting->deadline_, greeting);
     }
-    Greeting(Node& node, std::weak_ptr<Port> port, ControlSocket socket) noexcept
-        : node_(node), port_(std::move(port)), socket_(std::move(socket)) {}
+    Greeting(Node& node, std::weak_ptr<Port> port, ControlSocket socket, bool refuses) noexcept
+        : node_(node), port_(std::move(port)), socket_(std::move(socket)), refuses_(refuses) {}
     ~Greeting() override {
         if (socket_) node_.agent().unwatch(socket_.fd());
     }
@@ -76,7 +76,9 @@ private:
         node_.agent().unwatch(socket_.fd());
         const auto* request = message.ok() ? std::get_if<control::Request>(&*message.value()) : nullptr;
         const auto port = port_.lock();
-        if (request != nullptr && port != nullptr) {
+        if (refuses_) {
+            if (request != nullptr) (void)socket_.send(control::NoResources{});
+        } else if (request != nullptr && port != nullptr) {
             (void)support::guarded([&]() -> Status {
                 port->take(std::move(socket_), *request);
                 return {};
@@ -110,6 +112,7 @@ private:
 
     void finish() noexcept {
         socket_ = {};
+        if (const auto port = port_.lock(); port != nullptr && refuses_) port->reserve_descriptor();
         node_.agent().cancel_call(deadline_, weak_from_this());
         node_.forget(*this);
     }
@@ -117,6 +120,7 @@ private:
     Node& node_;
     const std::weak_ptr<Port> port_;
     ControlSocket socket_;
+    const bool refuses_;  // every request, because its socket is the reserve of the port
     const Deadline deadline_ = Deadline::after(greeting_time);
 };
 
@@ -194,6 +198,7 @@ Result<std::shared_ptr<Port>> Port::get(Node& node, std::uint16_t number) {
         return socket.status();
     }
     auto port = std::make_shared<Port>(node, number, std::move(*socket));
+    if (!port->reserve_) return Status::from_errno(errno, "open of /dev/null");
     if (const Status status = node.agent().watch(port->socket_.get(), port); !status.ok()) return status;
     node.ports().emplace(number, port);
     return port;
@@ -239,24 +244,28 @@ Connector* Port::find_connector(const HostAddress& host, const Service& service)
     return found == connectors_.end() ? nullptr : *found;
 }
 
-/// Accepts the clients that have connected. WouldBlock: there are no more.
-Status Port::greet_clients() noexcept {
+/// Accepts the clients that have connected, or one that is to be refused. WouldBlock: there are no more.
+Status Port::greet_clients(bool refuses) noexcept {
     const auto self = std::static_pointer_cast<Port>(shared_from_this());
     return support::guarded([&]() -> Status {
         while (true) {
             auto socket = ControlSocket::accept(node_.policy(), socket_.get());
             if (!socket.ok()) return socket.status();
-            Greeting::begin(node_, self, std::move(*socket));
+            Greeting::begin(node_, self, std::move(*socket), refuses);
+            if (refuses) return {};
         }
     });
 }
 
+/// If resources are exhausted, one client learns that, and the others wait for a moment.
 void Port::on_ready() noexcept {
     const auto keep = std::static_pointer_cast<Port>(shared_from_this());
     const Status status = greet_clients();
     if (status.code() == Code::WouldBlock) return;
-    turn_away(status.where());
-    node_.agent().unwatch(socket_.get());  // clients wait until there are resources again
+    turn_away(status.sys_errno() == EMFILE ? support::lack_of_descriptors.where() : status.where());
+    reserve_.reset();
+    if (!greet_clients(true).ok()) reserve_descriptor();
+    node_.agent().unwatch(socket_.get());
     (void)support::guarded([&]() -> Status {
         node_.agent().call_at(Deadline::after(accept_pause), keep);
         return {};
@@ -264,6 +273,7 @@ void Port::on_ready() noexcept {
 }
 
 void Port::on_deadline() noexcept {
+    if (!reserve_) reserve_descriptor();
     (void)support::guarded([this] { return node_.agent().watch(socket_.get(), shared_from_this()); });
 }
 

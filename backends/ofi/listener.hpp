@@ -8,6 +8,7 @@
 
 #include "backends/ofi/node.hpp"
 #include "backends/ofi/warning_limit.hpp"
+#include "backends/support/reserve.hpp"
 #include "core/backend.hpp"
 #include "core/base/event_channel.hpp"
 
@@ -69,19 +70,23 @@ public:
     /// Handles a request that has arrived, or refuses it.
     void take(ControlSocket socket, const control::Request& request);
 
+    /// Called when the socket of a client that was refused is closed, in whose place the descriptor is opened.
+    void reserve_descriptor() noexcept { reserve_ = support::open_reserve(); }
+
     /// Logs why a client was not served.
     void turn_away(const char* why) noexcept;
 
 private:
     void on_ready() noexcept override;
     void on_deadline() noexcept override;
-    Status greet_clients() noexcept;
+    Status greet_clients(bool refuses = false) noexcept;
     void close_if_unused() noexcept;
     Listener* next_listener(const Service& service) noexcept;
 
     Node& node_;
     const std::uint16_t number_;
     Socket socket_;
+    UniqueFd reserve_ = support::open_reserve();  // see on_ready()
     WarningLimit turned_away_;
     std::vector<Listener*> listeners_;
     std::vector<Connector*> connectors_;

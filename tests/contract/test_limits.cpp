@@ -123,8 +123,9 @@ TEST_CASE_METHOD(EveryBackend, "limits: devices report missing support for share
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "limits: a server with few descriptors refuses with a reason, and serves when it has some") {
-    if (backend.name != "loopback") return;
+                 "limits: a server with few descriptors refuses with a reason, and serves when it has some",
+                 "[hosts]") {
+    if (backend.by_device) return;
     static constexpr int spares[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0};
     const auto server = [&](Wire& wire) {
         Node node(*provider());
@@ -167,9 +168,11 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
             parameters.ends_if_dropped = true;
             must(port.endpoint->connect(parameters));
             const ConnectionEvent event = port.event();
-            const bool told = event.kind == ConnectionEventKind::Unreachable && !event.why.empty();
-            require(told || event.kind == ConnectionEventKind::Established, "the client is told");
-            require(spare != 0 || std::strstr(event.why.c_str(), "RLIMIT_NOFILE") != nullptr, "why");
+            // Sockets of the previous connection may have been closed meanwhile.
+            const bool served = event.kind == ConnectionEventKind::Established;
+            require(served || event.kind == ConnectionEventKind::Unreachable, "the client is told");
+            require(served || spare != 0 || std::strstr(event.why.c_str(), "RLIMIT_NOFILE") != nullptr, "why");
+            require(served || !event.why.empty(), "why");
             wire.notify();
         }
         wire.await();

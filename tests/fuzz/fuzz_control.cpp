@@ -38,7 +38,8 @@ std::vector<Message> messages() {
             control::Conflict{},
             control::ProviderMismatch{.provider = filled<control::ProviderName>(11)},
             control::AuthenticationFailed{},
-            control::Closing{}};
+            control::Closing{},
+            control::NoResources{}};
 }
 
 Octets octets(const control::EncodedFrame& frame) { return {frame.bytes().begin(), frame.bytes().end()}; }

@@ -82,7 +82,8 @@ std::vector<Message> one_of_each() {
                     .code = CompletionCode::RemoteLength,
                     .executed = 7,
                     .last_request = 8,
-                    .last_response = 9}};
+                    .last_response = 9},
+            NoResources{}};
 }
 
 Octets octets(const Message& message) {
