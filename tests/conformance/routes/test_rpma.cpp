@@ -9,7 +9,8 @@
 
 namespace {
 
-constexpr const char *port = "7471";
+// Not the one of vi-ping, which other tests may use meanwhile.
+constexpr const char *port = "7472";
 
 ibv_context *device_of(const char *address, rpma_util_ibv_context_type type) {
     ibv_context *device = nullptr;
