@@ -40,6 +40,8 @@ control::Request make_request(Node& node, const HostAddress& own, const HostAddr
 Status meaning_of(const control::Message& answer, const Policy& policy) noexcept {
     if (std::holds_alternative<control::NoListener>(answer)) return {};
     if (std::holds_alternative<control::AuthenticationFailed>(answer)) return {Code::PermissionDenied, policy.advice()};
+    if (std::holds_alternative<control::NoResources>(answer))
+        return {Code::NoResources, "the server has too few free descriptors (RLIMIT_NOFILE)"};
     if (std::holds_alternative<control::ProviderMismatch>(answer))
         return {Code::Unsupported, "the peer uses another provider of libfabric; see VIADUCT_OFI_PROVIDER"};
     return {Code::InvalidParameter, "an unexpected control message"};

@@ -23,6 +23,7 @@ FrameSpeaker::FrameSpeaker(const HostAddress& host)
     : policy_(must(Policy::from_environment())), engine_(must(Engine::open(host))), host_(host) {}
 
 void FrameSpeaker::listen(const Service& service) {
+    service_ = service;
     listening_ = must(ControlSocket::listen(host_, support::port_for(service)));
 }
 
@@ -31,13 +32,22 @@ std::optional<control::Message> FrameSpeaker::receive_message() {
     return must(socket_.receive());
 }
 
+/// Passes over those that ask whose port it is, as vi-info does.
+control::Request FrameSpeaker::next_request() {
+    while (true) {
+        require(testing::readable(listening_.get(), patience()), "a client");
+        socket_ = must(ControlSocket::accept(policy_, listening_.get()));
+        must(socket_.send(control::Challenge{}));
+        std::optional<control::Message> message;
+        while (!message) message = receive_message();
+        const auto& request = std::get<control::Request>(*message);
+        if (request.remote.service == service_) return request;
+        must(socket_.send(control::NoListener{}));
+    }
+}
+
 void FrameSpeaker::accept() {
-    require(testing::readable(listening_.get(), patience()), "a client");
-    socket_ = must(ControlSocket::accept(policy_, listening_.get()));
-    must(socket_.send(control::Challenge{}));
-    std::optional<control::Message> message;
-    while (!message) message = receive_message();
-    remote_ = std::get<control::Request>(*message).end;
+    remote_ = next_request().end;
 
     if (!peer_) peer_ = must(engine_->add_peer(remote_.address));
     ended_ = false;

@@ -62,11 +62,13 @@ private:
     void poll();
     void hear(std::span<const std::byte> bytes);
     void acknowledge();
+    ofi::control::Request next_request();
     std::optional<ofi::control::Message> receive_message();
 
     const ofi::Policy policy_;
     const std::unique_ptr<ofi::Engine> engine_;
     const HostAddress host_;
+    Service service_;
     Socket listening_;
     ofi::ControlSocket socket_;
     std::vector<ofi::ControlSocket> kept_;
