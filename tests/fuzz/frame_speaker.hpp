@@ -69,7 +69,7 @@ private:
     const std::unique_ptr<ofi::Engine> engine_;
     const HostAddress host_;
     Service service_;
-    Socket listening_;
+    ofi::Socket listening_;
     ofi::ControlSocket socket_;
     std::vector<ofi::ControlSocket> kept_;
     std::optional<fi_addr_t> peer_;
