@@ -36,8 +36,10 @@ static void use_inherited(void) {
     VIP_VI_ATTRIBUTES attribs;
     VIP_BOOLEAN send_empty, recv_empty;
     Listening waiting = listening(end, VIP_INFINITE);
-    CHECK_INVALID(post_send(end, 0, send_work(end, SEND_AT(0), 8)));
-    CHECK_INVALID(post_recv(end, 0, recv_work(end, RECV_AT(0), 8)));
+    if (!is_hardware(end)) { /* rdma-core leaves no memory to the child that is registered: no descriptors */
+        CHECK_INVALID(post_send(end, 0, send_work(end, SEND_AT(0), 8)));
+        CHECK_INVALID(post_recv(end, 0, recv_work(end, RECV_AT(0), 8)));
+    }
     CHECK_INVALID(send_done(end).rc);
     CHECK_INVALID(recv_done(end).rc);
     CHECK_INVALID(send_wait(end, VIP_INFINITE).rc);
