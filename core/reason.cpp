@@ -4,6 +4,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <new>
 
 namespace viaduct {
 namespace {
@@ -11,14 +13,16 @@ namespace {
 /// The texts that a thread has formatted last.
 struct Explanations {
     std::array<std::array<char, 256>, 4> texts;
-    std::size_t next;
+    std::size_t next = 0;
 };
 
 }  // namespace
 
 const char* explain(const char* format, ...) noexcept {
-    thread_local Explanations kept;
-    auto& text = kept.texts[kept.next++ % kept.texts.size()];
+    thread_local std::unique_ptr<Explanations> kept;  // little room is left for TLS where the library is opened late
+    if (kept == nullptr) kept.reset(new (std::nothrow) Explanations);
+    if (kept == nullptr) return format;
+    auto& text = kept->texts[kept->next++ % kept->texts.size()];
     va_list arguments;
     va_start(arguments, format);
     std::vsnprintf(text.data(), text.size(), format, arguments);
