@@ -11,7 +11,20 @@ endif()
 if(VIADUCT_WERROR)
   target_compile_options(viaduct_options INTERFACE -Werror)
 endif()
-target_include_directories(viaduct_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_include_directories(viaduct_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+
+# viaduct_constants(NAME HEADER... [OPTION...]): generated/NAME.inc has a line for each constant of the headers, which are
+# below api/; see constants.py. Written when the tree is configured, because ./dev lint reads it without a build.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+function(viaduct_constants name)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/constants.py)
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${script} --list ${PROJECT_BINARY_DIR}/generated/${name}.inc ${ARGN}
+                  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/api COMMAND_ERROR_IS_FATAL ANY)
+  set(inputs ${ARGN})
+  list(FILTER inputs INCLUDE REGEX "\\.(h|in)$")
+  list(TRANSFORM inputs REPLACE "^([^/])" "${PROJECT_SOURCE_DIR}/api/\\1")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${script} ${inputs})
+endfunction()
 
 # The data path crosses several files; link-time optimisation lets the compiler see it whole. Its loops are over a piece
 # or two: what -O3 does to them makes them larger and no faster. Nor are files compiled as one in a release: what is

@@ -126,7 +126,6 @@ DAT_TIMEOUT microseconds(Seconds timeout);
 
 // Each adds the bindings in its file.
 void add_constants(py::module_& module);
-void add_ib_constants(py::module_& module);
 void add_adapters(py::module_& module);
 void add_memory(py::module_& module);
 void add_events(py::module_& module);

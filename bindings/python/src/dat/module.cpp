@@ -16,7 +16,6 @@ DAT_TIMEOUT microseconds(Seconds timeout) {
 PYBIND11_MODULE(_dat, module) {
     using namespace viaduct::python::dat;
     add_constants(module);
-    add_ib_constants(module);
     add_adapters(module);
     add_memory(module);
     add_events(module);
