@@ -124,9 +124,7 @@ inline SendQueue::Posted SendQueue::access_directly(const SendRequest& request, 
                                                 : peer.mapped(remote.key, remote.address, length, !is_read);
     const bool in_turn = executed_.empty();
     if (target == nullptr || (in_turn && !can_finish_now<kind>())) return Posted::No;
-    if (is_read)
-        support::copy_piece(own, target, length);
-    else if (!support::deliver_piece(target, own, length))
+    if (!(is_read ? copy_guarded(own, target, length) : support::deliver_piece(target, own, length))) [[unlikely]]
         return Posted::No;
     traffic_.add(is_read ? CountedOperation::RdmaRead : CountedOperation::RdmaWrite, Way::Mapped, length);
     constexpr CompletedOperation operation = is_read ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite;

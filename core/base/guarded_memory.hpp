@@ -163,7 +163,8 @@ bool copy_ends(std::byte* target, const std::byte* source, std::uint64_t length)
 /// may be any.
 [[gnu::always_inline]] inline bool copy_guarded(std::byte* target, const std::byte* source,
                                                 std::uint64_t length) noexcept {
-    return length == 8 ? copy_unit<8>(target, source) : copy_any(target, source, length);
+    if (length > 64) return copy_long(target, source, length) != nullptr;
+    return length == 8 ? copy_unit<8>(target, source) : copy_short(target, source, length);
 }
 
 /// Reports whether memory can be read, by one access to each page.

@@ -296,8 +296,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: an atomic on what i
     CHECK_NOTHROW(run_processes(target, initiator));
 }
 
-TEST_CASE_METHOD(EveryBackendBetweenProcesses,
-                 "lost memory: what is read cannot be written: a fault of the initiator", "[hosts]") {
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: what is read cannot be written: a fault of the initiator",
+                 "[hosts]") {
     if (!catches_faults || backend.by_device) return;
     for (const Path& path : paths(backend))
         for (const bool unmapping : {true, false})
@@ -320,9 +320,12 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
                         const Mapped memory(end.node, size);
                         end.call(wire);
                         const auto remote = wire.receive<RemoteAddress>();
-                        memory.lose(unmapping);
                         const Sge piece = memory.sge();
-                        end.port.post(atomic ? fetch_add_of(2, piece, remote, 1) : read_of(2, piece, remote));
+                        const SendRequest read = atomic ? fetch_add_of(2, piece, remote, 1) : read_of(2, piece, remote);
+                        end.port.post(read);  // which may find the way that the next one takes
+                        require(end.port.sent().code == CompletionCode::Success, "the first read");
+                        memory.lose(unmapping);
+                        end.port.post(read);
                         require(end.port.sent().code == CompletionCode::LocalProtection, "its memory is at fault");
                         wire.notify();
                     };
