@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/reason.hpp"
 
+#include <pthread.h>
+
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 
 namespace viaduct {
 namespace {
@@ -16,11 +19,25 @@ struct Explanations {
     std::size_t next = 0;
 };
 
+/// Returns null if there is no memory. They are not thread_local: little room is left for that where the library is
+/// opened late, and the process would end if there were no memory to have them destroyed.
+Explanations* explanations() noexcept {
+    static const auto key = [] {
+        std::optional<pthread_key_t> made(pthread_key_t{});
+        if (pthread_key_create(&*made, [](void* texts) { delete static_cast<Explanations*>(texts); }) != 0)
+            made.reset();
+        return made;
+    }();
+    if (!key) return nullptr;
+    if (void* const known = pthread_getspecific(*key); known != nullptr) return static_cast<Explanations*>(known);
+    std::unique_ptr<Explanations> made(new (std::nothrow) Explanations);
+    return made != nullptr && pthread_setspecific(*key, made.get()) == 0 ? made.release() : nullptr;
+}
+
 }  // namespace
 
 const char* explain(const char* format, ...) noexcept {
-    thread_local std::unique_ptr<Explanations> kept;  // little room is left for TLS where the library is opened late
-    if (kept == nullptr) kept.reset(new (std::nothrow) Explanations);
+    Explanations* const kept = explanations();
     if (kept == nullptr) return format;
     auto& text = kept->texts[kept->next++ % kept->texts.size()];
     va_list arguments;
