@@ -20,6 +20,9 @@ using namespace std::chrono_literals;
 /// notice the end.
 constexpr auto closing_time = 2s;
 
+/// How long the end of the peer's process may take to show, after libfabric could not reach it.
+constexpr auto failure_time = 100ms;
+
 /// How often a connection that breaks looks for frames that its peer has sent before. Other peers may send more all the
 /// time.
 constexpr int last_rounds = 64;
@@ -106,7 +109,7 @@ void Connection::end(bool on_purpose, CompletionCode code) noexcept {
                                                                  .last_response = responses_.next - 1});
     if (closing_ || !told.ok()) return release();
     try {
-        await_close();
+        end_within(closing_time);
         node_.keep_closing(self());
     } catch (const std::exception&) {
         release();
@@ -114,9 +117,9 @@ void Connection::end(bool on_purpose, CompletionCode code) noexcept {
 }
 
 /// The peer has some time to close its end. Throws std::bad_alloc.
-void Connection::await_close() {
+void Connection::end_within(std::chrono::milliseconds time) {
     node_.agent().cancel_call(close_by_, weak_from_this());
-    close_by_ = Deadline::after(closing_time);
+    close_by_ = Deadline::after(time);
     node_.agent().call_at(close_by_, self());
 }
 
@@ -181,7 +184,7 @@ bool Connection::submit(Engine::Buffer& buffer, const FrameHeader& frame, std::s
             return false;
         case Engine::Sent::Failed:
             node_.engine().give_back(buffer);
-            if (owner_ != nullptr) owner_->request_break();
+            on_failure();
             return false;
     }
     requested_.told = header.executed;
@@ -351,7 +354,7 @@ void Connection::read_offers(Incoming& stream) noexcept {
         }
         node_.engine().give_back(*block);
         if (sent == Engine::Sent::NotNow) return wait_for_engine();
-        return owner_->request_break();
+        return on_failure();
     }
 }
 
@@ -369,11 +372,12 @@ void Connection::on_read(Engine::Block& block, bool intact) noexcept {
     Incoming& stream = block.of_response ? responded_ : requested_;
     const auto found = stream.held.find(block.number);
     if (found == stream.held.end() || found->second.block != &block) return node_.engine().give_back(block);
-    block.arrived = true;
     if (!intact) {
-        log(LogLevel::Info, "ofi: connection lost: what the peer has offered cannot be read");
-        return lose();
+        log(LogLevel::Info, "ofi: what the peer has offered cannot be read");
+        node_.engine().give_back(*std::exchange(found->second.block, nullptr));
+        return on_failure();
     }
+    block.arrived = true;
     handle_held(stream);
     if (closing_) end_if_complete();
 }
@@ -384,7 +388,12 @@ bool Connection::Incoming::has_all(std::uint32_t last) const noexcept {
 }
 
 void Connection::on_failure() noexcept {
-    if (owner_ != nullptr) owner_->request_break();
+    if (owner_ == nullptr || std::exchange(failed_, true)) return;
+    const Status awaited = support::guarded([this]() -> Status {
+        if (!closing_) end_within(failure_time);
+        return {};
+    });
+    if (closing_ || !awaited.ok()) owner_->request_break();
 }
 
 // ---- The end -----------------------------------------------------------------------------------------------------
@@ -417,7 +426,7 @@ void Connection::on_ready() noexcept {
 void Connection::on_closing(const control::Closing& closing) {
     if (ended_) return release();
     closing_ = closing;
-    await_close();
+    end_within(closing_time);
     end_if_complete();
 }
 
@@ -433,7 +442,11 @@ void Connection::end_if_complete() noexcept {
 
 void Connection::on_deadline() noexcept {
     if (ended_) return release();
-    if (closing_ && owner_ != nullptr) lose();
+    if (owner_ == nullptr) return;
+    if (closing_)
+        lose();
+    else if (failed_)
+        owner_->request_break();
 }
 
 }  // namespace viaduct::ofi

@@ -2,6 +2,7 @@
 // A connection: the order of its frames, and the control socket that tells how it ends.
 #pragma once
 
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -95,7 +96,8 @@ public:
     /// Called for each frame with the connection's number.
     void on_frame(const Frame& frame) noexcept;
 
-    /// libfabric could not send a frame.
+    /// libfabric could not transfer something. If the peer's process has ended, the control socket tells so in a
+    /// moment; otherwise the connection breaks.
     void on_failure() noexcept;
 
     /// Gives back a block of a frame that waits for a consumer. It will be read again, because the peer keeps its own
@@ -165,7 +167,7 @@ private:
     void on_closing(const control::Closing& closing);
     void end_if_complete() noexcept;
     void lose(bool by_peer = true) noexcept;
-    void await_close();
+    void end_within(std::chrono::milliseconds time);
     void release() noexcept;
 
     Node& node_;
@@ -187,6 +189,7 @@ private:
     bool greets_ = false;   // has to send the first frame
     bool greeted_ = false;  // a frame of the peer has arrived
     bool handling_ = false;
+    bool failed_ = false;                      // see on_failure()
     std::optional<control::Closing> closing_;  // what the peer has told
     Deadline close_by_ = Deadline::never();
 
