@@ -114,7 +114,7 @@ inline SendQueue::Posted SendQueue::send_directly(const SendRequest& request, st
 template <SendQueue::Kind kind, RemoteUse use>
 inline SendQueue::Posted SendQueue::access_directly(const SendRequest& request, std::uint32_t length) noexcept {
     constexpr bool is_read = use == RemoteUse::Read;
-    if (request.with_immediate || (is_read && reliability() == Reliability::Unreliable)) return Posted::No;
+    if (is_read ? reliability() == Reliability::Unreliable : request.with_immediate) return Posted::No;
     auto* const own = static_cast<std::byte*>(request.sges[0].address);
     if (!may_use<kind>(request.sges[0], length, is_read)) return Posted::No;
     const RemoteAddress& remote = request.remote;

@@ -157,7 +157,10 @@ void Connector::on_message(const control::Message& message) {
                                                           .remote = parameters_.remote,
                                                           .private_data = parameters_.private_data});
         if (!sent.ok()) fail(sent);
-    } else if (const auto* accepted = std::get_if<control::Accepted>(&message)) {
+        return;
+    }
+    challenged_ = false;
+    if (const auto* accepted = std::get_if<control::Accepted>(&message)) {
         established(*accepted);
     } else if (const auto* rejected = std::get_if<control::Rejected>(&message)) {
         finish({.kind = ConnectionEventKind::Rejected,
@@ -289,10 +292,17 @@ void Connector::close_socket() noexcept {
     connecting_ = false;
 }
 
+/// The listener may have accepted the request: its connection was ended on purpose.
+void Connector::withdraw() noexcept {
+    if (!socket_ || !challenged_) return close_socket();
+    node_.agent().unwatch(socket_.fd());
+    take_leave(node_, std::move(socket_), control::Closing{.on_purpose = true});
+}
+
 void Connector::stop() noexcept {
     endpoint_ = nullptr;
     node_.agent().cancel_call(parameters_.deadline, weak_from_this());
-    close_socket();
+    withdraw();
     offered_.reset();
     if (const auto port = std::exchange(port_, nullptr)) port->remove(*this);
 }

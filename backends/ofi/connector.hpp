@@ -46,6 +46,7 @@ private:
     void finish(const ConnectionEvent& event) noexcept;
     void stop() noexcept;
     void close_socket() noexcept;
+    void withdraw() noexcept;
     bool peer_to_peer() const noexcept { return parameters_.model == ConnectParameters::Model::PeerToPeer; }
     bool on_one_host() const noexcept { return parameters_.remote.host == node_.host(); }
 
@@ -57,7 +58,7 @@ private:
     std::shared_ptr<Connection> offered_;
     ControlSocket socket_;
     bool connecting_ = false;     // the socket is not connected yet
-    bool challenged_ = false;     // the listener has accepted the socket
+    bool challenged_ = false;     // the listener has accepted the socket, and has not answered yet
     bool pausing_ = false;        // the next deadline starts another attempt
     std::shared_ptr<Port> port_;  // on which it waits for the peer
 };

@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -124,9 +125,8 @@ Result<std::optional<control::Message>> ControlSocket::receive() noexcept {
 }
 
 bool ControlSocket::has_hung_up() const noexcept {
-    std::byte byte{};
-    const ssize_t count = recv(fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
+    pollfd end{.fd = fd(), .events = POLLRDHUP, .revents = 0};
+    return poll(&end, 1, 0) == 1;
 }
 
 /// Messages are few and small, so that the socket has room for them.

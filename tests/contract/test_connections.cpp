@@ -436,6 +436,20 @@ TEST_CASE_METHOD(EveryBackend, "connection: a client that gives up ends its requ
     CHECK(server.quiet());
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: a client that gives up while it is accepted has disconnected") {
+    for (int round = 0; round < (backend.by_device ? 2 : 200); ++round) {
+        Port client(near);
+        Port server(far);
+        const auto listener = far.listen("undecided");
+        must(client.endpoint->connect(parameters_for(near, far.address("undecided"))));
+        const auto request = next_request(*listener);
+        must(server.endpoint->accept(*request, {}));
+        client.endpoint->disconnect();
+        REQUIRE(server.event().kind == ConnectionEventKind::Established);
+        REQUIRE(server.event().kind == ConnectionEventKind::Disconnected);
+    }
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: if the endpoint is not idle, accept may be retried with another") {
     Connection busy(near, far);
     const auto listener = far.listen("service");
