@@ -184,16 +184,19 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies during RDM
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies while large messages are sent both ways",
                  "[hosts]") {
     constexpr std::uint64_t count = 16;
-    const auto exchange = [](Port& port, const Sge& piece) {
-        for (std::uint64_t i = 0; i < count; ++i) port.post(receive_of(i, piece));
-        for (std::uint64_t i = 0; i < count; ++i) port.post(send_of(i, piece));
+    constexpr std::size_t size = 1u << 20;
+    const auto exchange = [](Port& port, const Buffer& buffer) {
+        const Sge into = buffer.sge(0, size);
+        const Sge from = buffer.sge(size, size);
+        for (std::uint64_t i = 0; i < count; ++i) port.post(receive_of(i, into));
+        for (std::uint64_t i = 0; i < count; ++i) port.post(send_of(i, from));
     };
     for (int round = 0; round < (backend.by_device ? 2 : 20); ++round) {
         const auto keeper = provider();
         std::unique_ptr<Buffer> buffer;
         const auto before = [&](Port& port, Wire&) {
-            buffer = std::make_unique<Buffer>(port.node, 1u << 20);
-            exchange(port, buffer->sge());
+            buffer = std::make_unique<Buffer>(port.node, 2 * size);
+            exchange(port, *buffer);
             (void)port.received();
         };
         const auto after = [&](Port& port) {
@@ -202,8 +205,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: the peer dies while larg
             buffer.reset();
         };
         const auto exchanges = [&](Port& port, Wire& wire) {
-            const Buffer mine(port.node, 1u << 20);
-            exchange(port, mine.sge());
+            const Buffer mine(port.node, 2 * size);
+            exchange(port, mine);
             while (!readable(wire.fd(), Deadline::now())) (void)port.receive_queue->poll({});
         };
         CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, exchanges)));
