@@ -78,17 +78,6 @@ bool RingProducer::find_range(std::uint32_t size, std::uint32_t& offset) noexcep
     return offset != 0 || area_head_ == 0 || area_tail_ >= size;
 }
 
-std::uint32_t RingProducer::free_area() const noexcept {
-    if (area_used_ == 0) return wire::area_bytes;
-    return area_tail_ - area_head_ + (area_tail_ < area_head_ ? wire::area_bytes : 0);
-}
-
-bool RingProducer::find_area(std::uint32_t bytes) noexcept {
-    while (free_area() < bytes)
-        if (!is_room_coming()) return false;
-    return true;
-}
-
 bool RingProducer::place(std::uint32_t length, std::uint32_t& offset) noexcept {
     const std::uint32_t size = (length + area_step - 1) / area_step * area_step;
     while (!find_range(size, offset))

@@ -70,9 +70,12 @@ public:
     /// if there is no room.
     bool place(std::uint32_t length, std::uint32_t& offset) noexcept;
 
-    /// Reports whether so many bytes of the area are free, in one range or two. If not, arranges to be rung when more
-    /// are.
-    bool find_area(std::uint32_t bytes) noexcept;
+    /// Takes that back, before the slot is published.
+    void unplace(std::uint32_t offset) noexcept {
+        area_head_ = offset;
+        area_end_[next_ & wire::slot_mask] = 0;
+        --area_used_;
+    }
 
     // ---- Receives of the peer ----
 
@@ -123,7 +126,6 @@ private:
         }
         consumed_ = now;
     }
-    std::uint32_t free_area() const noexcept;
     bool find_range(std::uint32_t size, std::uint32_t& offset) noexcept;
     bool is_room_coming() noexcept;
 

@@ -73,21 +73,17 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
     if (last == wire::slot_flags::acknowledge) ring_.set_waiting(true);
     if (operation.total <= wire::inline_bytes) {
         wire::Slot& slot = ring_.next();
-        support::gather(request.sges, 0, slot.payload, operation.total);
+        if (!support::gather(request.sges, 0, slot.payload, operation.total)) return abort(operation);
         operation.way = Way::Slot;
         ring_.publish(slot, SlotKind::Message, marks | last, static_cast<std::uint32_t>(operation.total),
                       word_of(request));
     } else {
         operation.way = Way::Area;
-        if (operation.total >= support::checked_from_bytes) {
-            if (!have_area(operation)) return Outcome::Blocked;
-            if (!find_source_end(operation, support::Probe::Mapping)) return abort(operation);
-        }
-        while (operation.moved < operation.end()) {
-            const std::uint32_t length = next_fragment(operation.end(), operation.moved);
+        while (operation.moved < operation.total) {
+            const std::uint32_t length = next_fragment(operation.total, operation.moved);
             std::uint32_t offset = 0;
             if (!have_slot() || !place_in_area(length, offset)) return Outcome::Blocked;
-            support::gather(request.sges, operation.moved, ring_.area(offset), length);
+            if (!copy_to_area(operation, length, offset)) return abort(operation);
             operation.moved += length;
             wire::Slot& slot = ring_.next();
             set_payload(slot, wire::External{offset, static_cast<std::uint32_t>(operation.total)});
@@ -96,7 +92,6 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
                           wire::slot_flags::external | marks | (more ? wire::slot_flags::more : last), length,
                           word_of(request));
         }
-        if (operation.cut_at != 0) return abort(operation);
     }
     return hand_over(operation, last);
 }
@@ -140,15 +135,12 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
         }
         operation.stage = Stage::Started;
     }
-    if (operation.total >= support::checked_from_bytes && !find_source_end(operation, support::Probe::Mapping))
-        return abort(operation);
-    if (operation.moved < operation.end()) {
+    if (operation.moved < operation.total) {
         const auto region = connection_->peer().region(request.remote.key);
         if (!region || !may_access(*region, operation)) return refuse(operation);
         const Outcome outcome = transfer(operation, *region);
-        if (outcome != Outcome::Finished || operation.moved < operation.end()) return outcome;
+        if (outcome != Outcome::Finished || operation.moved < operation.total) return outcome;
     }
-    if (operation.cut_at != 0) return abort(operation);
     return with_notice ? notify_write(operation) : Outcome::Finished;
 }
 
@@ -199,17 +191,21 @@ SendQueue::Outcome SendQueue::transfer_directly(Operation& operation, std::byte*
                                    reinterpret_cast<const std::byte*>(&old)))
             return lose(operation);
     } else {
-        target += operation.moved;
-        const bool copied = support::for_stretch(request.sges, operation.moved, operation.end() - operation.moved,
-                                                 [&](std::byte* piece, std::uint64_t length) {
-                                                     std::byte* const there = std::exchange(target, target + length);
-                                                     return request.opcode == Opcode::RdmaRead
-                                                                ? copy_guarded(piece, there, length)
-                                                                : support::deliver_piece(there, piece, length);
-                                                 });
-        if (!copied) return lose(operation);
+        const bool reads = request.opcode == Opcode::RdmaRead;
+        const auto copy_up_to = [&](std::uint64_t end) {
+            std::byte* next = target + operation.moved;
+            return support::for_stretch(
+                request.sges, operation.moved, end - operation.moved, [&](std::byte* piece, std::uint64_t length) {
+                    std::byte* const there = std::exchange(next, next + length);
+                    return reads ? copy_guarded(piece, there, length) : support::deliver_piece(there, piece, length);
+                });
+        };
+        if (!copy_up_to(operation.total)) {
+            (void)copy_up_to(usable_bytes(operation));  // a copy may have begun at its end
+            return lose(operation);
+        }
     }
-    operation.moved = operation.end();
+    operation.moved = operation.total;
     operation.way = Way::Mapped;
     return Outcome::Finished;
 }
@@ -217,7 +213,7 @@ SendQueue::Outcome SendQueue::transfer_directly(Operation& operation, std::byte*
 SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept {
     const SendRequest& request = *operation.request;
     std::array<iovec, support::max_pieces> pieces;
-    const std::uint64_t length = operation.end() - operation.moved;
+    const std::uint64_t length = operation.total - operation.moved;
     const std::size_t count = support::to_iovecs(request.sges, operation.moved, length, pieces);
     Peer& peer = connection_->peer();
     const std::uint64_t address = request.remote.address + operation.moved;
@@ -226,7 +222,7 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
                                                              : peer.copy_to(address, local, length);
     switch (status.code()) {
         case Code::Ok:
-            operation.moved = operation.end();
+            operation.moved = operation.total;
             operation.way = Way::Kernel;
             return Outcome::Finished;
         case Code::PermissionDenied: return transfer_by_agent(operation);
@@ -236,12 +232,17 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
     return lose(operation);
 }
 
+/// How many bytes of an operation this side's memory is there for, at least those that were moved.
+std::uint64_t SendQueue::usable_bytes(const Operation& operation) noexcept {
+    const auto needed = fetches(operation.request->opcode) ? support::Probe::Writing : support::Probe::Reading;
+    return std::max(operation.moved, support::usable_bytes(operation.request->sges, needed));
+}
+
 /// Memory of one of the sides is not there, or this side's cannot be written by what it fetches.
 SendQueue::Outcome SendQueue::lose(Operation& operation) noexcept {
-    const auto needed = fetches(operation.request->opcode) ? support::Probe::Writing : support::Probe::Reading;
-    if (!find_source_end(operation, needed)) return abort(operation);
-    if (operation.cut_at == 0) return refuse(operation);  // the peer's memory is not mapped
-    operation.moved = operation.cut_at;
+    const std::uint64_t there = usable_bytes(operation);
+    if (there >= operation.total) return refuse(operation);  // the peer's memory is not there
+    operation.moved = there;
     return abort(operation);
 }
 
@@ -251,34 +252,43 @@ SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
     operation.way = Way::Agent;
     ring_.set_waiting(true);
     do {
-        const std::uint32_t length = next_fragment(operation.end(), operation.moved);
-        if (!have_slot() || !place_order(operation, length)) return Outcome::Blocked;
+        const std::uint32_t length = next_fragment(operation.total, operation.moved);
+        if (!have_slot()) return Outcome::Blocked;
+        std::uint32_t offset = 0;
+        if (operation.request->opcode != Opcode::AtomicWrite && !place_in_area(length, offset)) return Outcome::Blocked;
+        if (operation.request->opcode == Opcode::RdmaWrite && !copy_to_area(operation, length, offset))
+            return abort(operation);
+        place_order(operation, length, offset);
         operation.stage = Stage::ByAgent;
         if (!fetched) operation.moved += length;
-    } while (!fetched && operation.moved < operation.end());
+    } while (!fetched && operation.moved < operation.total);
     operation.last_slot = ring_.end();
     operation.stage = Stage::Awaiting;
     ring_.ring();
     return Outcome::Blocked;
 }
 
-/// Writes an order for the peer's agent for the next `length` bytes. Returns false if the area is full.
-bool SendQueue::place_order(Operation& operation, std::uint32_t length) noexcept {
+/// Copies the next `length` bytes to the range of the area that the next slot has. Returns false, and gives the range
+/// back, if they are not there.
+bool SendQueue::copy_to_area(const Operation& operation, std::uint32_t length, std::uint32_t offset) noexcept {
+    if (support::gather(operation.request->sges, operation.moved, ring_.area(offset), length)) return true;
+    ring_.unplace(offset);
+    return false;
+}
+
+/// Writes an order for the peer's agent for the next `length` bytes, which are or will be at `offset` of the area.
+void SendQueue::place_order(Operation& operation, std::uint32_t length, std::uint32_t offset) noexcept {
     const SendRequest& request = *operation.request;
     wire::AgentTransfer order{.address = request.remote.address + operation.moved,
                               .value = operation.value,
                               .compare = 0,
                               .key = request.remote.key,
-                              .offset = 0};
-    if (request.opcode != Opcode::AtomicWrite && !place_in_area(length, order.offset)) return false;
-    operation.area_offset = order.offset;
+                              .offset = offset};
+    operation.area_offset = offset;
     SlotKind kind = SlotKind::AgentAtomic;
     switch (request.opcode) {
         case Opcode::RdmaRead: kind = SlotKind::AgentRead; break;
-        case Opcode::RdmaWrite:
-            kind = SlotKind::AgentWrite;
-            support::gather(request.sges, operation.moved, ring_.area(order.offset), length);
-            break;
+        case Opcode::RdmaWrite: kind = SlotKind::AgentWrite; break;
         case Opcode::FetchAdd:
             kind = SlotKind::AgentFetchAdd;
             order.value = request.add;
@@ -293,7 +303,6 @@ bool SendQueue::place_order(Operation& operation, std::uint32_t length) noexcept
     wire::Slot& slot = ring_.next();
     set_payload(slot, order);
     ring_.publish(slot, kind, wire::slot_flags::acknowledge, length, 0);
-    return true;
 }
 
 SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
@@ -356,17 +365,8 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
     return hand_over(operation, last);
 }
 
-/// Determines how much of the local memory is still mapped. Returns false if none is, or if an RDMA read needs more.
-bool SendQueue::find_source_end(Operation& operation, support::Probe probe) noexcept {
-    const std::uint64_t mapped = support::mapped_bytes(operation.request->sges, probe);
-    if (mapped >= operation.total) return true;
-    if (fetches(operation.request->opcode)) return false;
-    operation.cut_at = std::max(mapped, operation.moved);
-    return operation.cut_at != 0;
-}
-
-/// Memory of this side was unmapped during the request. If a part was already sent, the peer is notified (guide,
-/// sections 3.8.1, RDMA Write Packet Abort, and 5.2, Partial Packet Error).
+/// Memory of this side is not there. If a part was already sent, the peer is notified (guide, sections 3.8.1, RDMA
+/// Write Packet Abort, and 5.2, Partial Packet Error).
 SendQueue::Outcome SendQueue::abort(Operation& operation) noexcept {
     if (!may_fail() || !have_slot()) return Outcome::Blocked;
     const SendRequest& request = *operation.request;

@@ -4,7 +4,6 @@
 
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
-#include "backends/support/mapped_memory.hpp"
 #include "backends/support/pieces.hpp"
 #include "backends/support/post_each.hpp"
 
@@ -90,12 +89,16 @@ inline SendQueue::Posted SendQueue::send_directly(const SendRequest& request, st
     wire::Slot& slot = ring_.next();
     std::uint8_t flags = marks_of(request) | confirm;
     if (length <= wire::inline_bytes) {
-        support::copy_piece(slot.payload, source, length);
+        if (!copy_guarded(slot.payload, source, length)) [[unlikely]]
+            return Posted::No;
         traffic_.add(CountedOperation::Send, Way::Slot, length);
     } else {
         wire::External external{.offset = 0, .total = length};
         if (!ring_.place(length, external.offset)) return Posted::No;
-        support::copy_piece(ring_.area(external.offset), source, length);
+        if (!copy_guarded(ring_.area(external.offset), source, length)) [[unlikely]] {
+            ring_.unplace(external.offset);
+            return Posted::No;
+        }
         std::memcpy(slot.payload, &external, sizeof external);
         flags |= wire::slot_flags::external;
         traffic_.add(CountedOperation::Send, Way::Area, length);
@@ -280,8 +283,9 @@ Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& p
     if (is_atomic(request.opcode)) {
         if (request.sges.size() != 1 || operation.total != sizeof operation.value)
             operation.code = CompletionCode::LocalLength;
-        else if (request.opcode == Opcode::AtomicWrite)
-            std::memcpy(&operation.value, request.sges[0].address, sizeof operation.value);
+        else if (request.opcode == Opcode::AtomicWrite &&
+                 !support::gather(request.sges, 0, reinterpret_cast<std::byte*>(&operation.value), operation.total))
+            operation.code = CompletionCode::LocalProtection;
     }
     if (connection_ == nullptr) {
         count_posted();
@@ -437,7 +441,7 @@ SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outc
     const SendRequest& request = *operation.request;
     const bool plain = operation.code == CompletionCode::Success && !notifies(request);
     const Report report = !request.signaled ? Report::Nothing : plain ? Report::Success : Report::Any;
-    // If the source ended early, part of it may have been sent.
+    // If the source is not there any more, part of it may have been sent.
     const std::uint64_t of_failure = operation.code == CompletionCode::LocalProtection ? operation.moved : 0;
     return {
         .context = request.context,
@@ -493,9 +497,7 @@ void SendQueue::attach(Connection& connection, const RingConsumer& incoming) noe
     remote_.follow(connection.peer().regions());
     confirmation_flag_ = confirmation_flag();
     if (completions_.can_add_success())
-        direct_below_.store(
-            std::min<std::uint32_t>(endpoint_.max_transfer_bytes(), support::checked_from_bytes - 1) + 1,
-            std::memory_order_relaxed);
+        direct_below_.store(endpoint_.max_transfer_bytes() + 1, std::memory_order_relaxed);
     draining_ = false;
 }
 
@@ -545,14 +547,6 @@ void SendQueue::break_if_corrupt() noexcept {
 
 bool SendQueue::have_slot() noexcept {
     if (ring_.find_slot()) return true;
-    break_if_corrupt();
-    return false;
-}
-
-/// A large message continues when half of the area is free, because checking its source takes a system call each time.
-bool SendQueue::have_area(const Operation& operation) noexcept {
-    const std::uint64_t left = operation.total - operation.moved;
-    if (ring_.find_area(static_cast<std::uint32_t>(std::min<std::uint64_t>(left, wire::area_bytes / 2)))) return true;
     break_if_corrupt();
     return false;
 }

@@ -6,7 +6,6 @@
 #include "backends/loopback/connection.hpp"
 #include "backends/loopback/region_cache.hpp"
 #include "backends/loopback/ring_producer.hpp"
-#include "backends/support/mapped_memory.hpp"
 #include "backends/support/sge_list.hpp"
 #include "backends/support/traffic.hpp"
 
@@ -75,7 +74,6 @@ private:
         const SendRequest* request = nullptr;  // the caller's during the post, later that of the entry
         std::uint64_t total = 0;
         std::uint64_t moved = 0;
-        std::uint64_t cut_at = 0;                       // if not 0: the source is mapped only up to here
         std::uint64_t value = 0;                        // AtomicWrite: the 8 bytes
         std::uint64_t last_slot = 0;                    // position after the last slot, when InFlight or Awaiting
         std::uint32_t area_offset = 0;                  // range of the AgentRead fragment in progress
@@ -83,8 +81,6 @@ private:
         Stage stage = Stage::Unchecked;
         Way way = Way::Mapped;  // an empty RDMA operation counts as Mapped
         bool refused = false;   // even if the code is Success
-
-        std::uint64_t end() const noexcept { return cut_at != 0 ? cut_at : total; }
     };
 
     /// What a consumer is told of an executed request.
@@ -177,7 +173,7 @@ private:
     [[gnu::noinline]] Outcome lose(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome transfer_by_kernel(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome transfer_by_agent(Operation& operation) noexcept;
-    bool place_order(Operation& operation, std::uint32_t length) noexcept;
+    void place_order(Operation& operation, std::uint32_t length, std::uint32_t offset) noexcept;
     [[gnu::noinline]] Outcome await_agent(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome flush(Operation& operation) noexcept;
     Outcome await_answer(Operation& operation) noexcept;
@@ -185,7 +181,7 @@ private:
     [[gnu::noinline]] Outcome notify_write(Operation& operation) noexcept;
     Outcome hand_over(Operation& operation, std::uint8_t confirmation) noexcept;
     [[gnu::noinline]] Outcome refuse(Operation& operation) noexcept;
-    [[gnu::noinline]] bool find_source_end(Operation& operation, support::Probe probe) noexcept;
+    [[gnu::noinline]] static std::uint64_t usable_bytes(const Operation& operation) noexcept;
     [[gnu::noinline]] Outcome abort(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome finish_without_receive(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome fail(Operation& operation, CompletionCode code) noexcept;
@@ -194,8 +190,8 @@ private:
     CompletionCode check_pieces(const Operation& operation) noexcept;
     Credit take_credit(Operation& operation) noexcept;
     bool have_slot() noexcept;
-    bool have_area(const Operation& operation) noexcept;
     bool place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept;
+    bool copy_to_area(const Operation& operation, std::uint32_t length, std::uint32_t offset) noexcept;
     void read_consumed() noexcept;
     void break_if_corrupt() noexcept;
     static Executed executed(const Operation& operation, Outcome outcome) noexcept;

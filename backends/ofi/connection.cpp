@@ -146,7 +146,7 @@ void Connection::wait_for_engine() noexcept { node_.wait_for_engine(self()); }
 
 /// Makes libfabric connect the engines.
 void Connection::greet() noexcept {
-    greets_ = !send({.kind = FrameKind::Open}, 0, [](std::byte*) {});
+    greets_ = !send({.kind = FrameKind::Open});
     if (greets_) return wait_for_engine();
     peer_->opened();
 }
@@ -167,6 +167,8 @@ Engine::Buffer* Connection::prepare(FrameHeader& header) noexcept {
     return buffer;
 }
 
+void Connection::give_back(Engine::Buffer& buffer) noexcept { node_.engine().give_back(buffer); }
+
 bool Connection::submit(Engine::Buffer& buffer, const FrameHeader& frame, std::size_t bytes) noexcept {
     FrameHeader header = frame;
     header.token = peer_token_;
@@ -179,11 +181,11 @@ bool Connection::submit(Engine::Buffer& buffer, const FrameHeader& frame, std::s
     switch (node_.engine().send(buffer, sizeof header + bytes, peer_->number())) {
         case Engine::Sent::Yes: break;
         case Engine::Sent::NotNow:
-            node_.engine().give_back(buffer);
+            give_back(buffer);
             wait_for_engine();
             return false;
         case Engine::Sent::Failed:
-            node_.engine().give_back(buffer);
+            give_back(buffer);
             on_failure();
             return false;
     }
@@ -193,10 +195,17 @@ bool Connection::submit(Engine::Buffer& buffer, const FrameHeader& frame, std::s
     return true;
 }
 
+bool Connection::send(FrameHeader header, std::span<const std::byte> payload) noexcept {
+    return send(header, payload.size(), [&](std::byte* memory) {
+        std::ranges::copy(payload, memory);
+        return true;
+    });
+}
+
 void Connection::acknowledge() noexcept {
     if (peer_ == nullptr || !socket_) return;
     if (requested_.told == requested_.count() && responded_.told == responded_.count()) return;
-    if (!send({.kind = FrameKind::Acknowledge}, 0, [](std::byte*) {})) wait_for_engine();
+    if (!send({.kind = FrameKind::Acknowledge})) wait_for_engine();
 }
 
 void Connection::resume() noexcept {

@@ -72,13 +72,15 @@ public:
     bool peer_shares_receives() const noexcept { return peer_shares_receives_; }
 
     /// Sends a frame, for which the caller fills in the kind, flags, immediate, total, key and address. `fill` writes
-    /// the payload of `bytes` bytes. Returns false if this is not possible now; the owner is then resumed later.
+    /// the payload of `bytes` bytes; if it returns false, nothing is sent. Returns false then, or if this is not
+    /// possible now; then the owner is resumed later.
     template <class Fill>
     bool send(FrameHeader header, std::size_t bytes, Fill fill) noexcept;
+    bool send(FrameHeader header, std::span<const std::byte> payload = {}) noexcept;
 
     /// Sends the next fragment of an operation of which `left` bytes are left: as many as possible. `flags` are those
-    /// of the last fragment. `fill(memory, bytes)` writes the payload. Returns the number of bytes, or nothing as
-    /// above.
+    /// of the last fragment. `fill(memory, bytes)` writes the payload. Returns the number of bytes, or nothing where
+    /// send() returns false.
     template <class Fill>
     std::optional<std::uint64_t> send_fragment(FrameHeader header, std::uint64_t left, std::uint8_t flags,
                                                Fill fill) noexcept;
@@ -163,6 +165,7 @@ private:
     void wait_for_engine() noexcept;
     void greet() noexcept;
     Engine::Buffer* prepare(FrameHeader& header) noexcept;
+    void give_back(Engine::Buffer& buffer) noexcept;
     bool submit(Engine::Buffer& buffer, const FrameHeader& header, std::size_t bytes) noexcept;
     void on_closing(const control::Closing& closing);
     void end_if_complete() noexcept;
@@ -200,8 +203,9 @@ template <class Fill>
 bool Connection::send(FrameHeader header, std::size_t bytes, Fill fill) noexcept {
     Engine::Buffer* buffer = prepare(header);
     if (buffer == nullptr) return false;
-    fill(buffer->bytes + sizeof header);
-    return submit(*buffer, header, bytes);
+    if (fill(buffer->bytes + sizeof header)) return submit(*buffer, header, bytes);
+    give_back(*buffer);
+    return false;
 }
 
 template <class Fill>
@@ -217,12 +221,13 @@ std::optional<std::uint64_t> Connection::send_fragment(FrameHeader header, std::
     header.flags |= bytes < left ? frame_flags::more : flags;
     bool sent = false;
     if (block == nullptr) {
-        sent = send(header, bytes, [&](std::byte* payload) { fill(payload, bytes); });
+        sent = send(header, bytes, [&](std::byte* payload) { return fill(payload, bytes); });
     } else {
         header.flags |= frame_flags::offered;
         sent = send(header, sizeof(Offer), [&](std::byte* payload) {
-            fill(block->bytes.get(), bytes);
+            if (!fill(block->bytes.get(), bytes)) return false;
             write_offer(*block, bytes, payload);
+            return true;
         });
         keep_offer(stream, *block, sent);
     }

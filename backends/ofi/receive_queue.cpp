@@ -260,16 +260,17 @@ bool ReceiveQueue::read(const Frame& frame) noexcept {
     if (in_progress_ == FrameKind::Open) begin(header);
     do {
         const auto* source = reinterpret_cast<const std::byte*>(header.address + moved_);
-        if (!is_readable(source, std::min<std::uint64_t>(header.total - moved_, max_offer_bytes))) {
+        bool there = true;
+        const auto bytes = connection_->send_fragment({.kind = FrameKind::Data, .total = header.total},
+                                                      header.total - moved_, 0,
+                                                      [&](std::byte* memory, std::uint64_t count) {
+                                                          return there = copy_guarded(memory, source, count);
+                                                      });
+        if (!there) {
             in_progress_ = FrameKind::Open;
             refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead);
             return true;
         }
-        const auto bytes =
-            connection_->send_fragment({.kind = FrameKind::Data, .total = header.total}, header.total - moved_, 0,
-                                       [source](std::byte* memory, std::uint64_t count) {
-                                           (void)copy_guarded(memory, source, count);  // readable, as found above
-                                       });
         if (!bytes) return false;
         moved_ += *bytes;
         if (*bytes > fragment_bytes) way_ = Way::Offer;
@@ -313,8 +314,7 @@ bool ReceiveQueue::change_word(const Frame& frame) noexcept {
         begin(header);
         traffic_.add(CountedOperation::ServeAtomic, Way::Frame, sizeof value);
     }
-    if (!connection_->send({.kind = FrameKind::Data, .total = sizeof old_}, sizeof old_,
-                           [this](std::byte* payload) { std::memcpy(payload, &old_, sizeof old_); }))
+    if (!connection_->send({.kind = FrameKind::Data, .total = sizeof old_}, std::as_bytes(std::span(&old_, 1))))
         return false;
     in_progress_ = FrameKind::Open;
     return true;
@@ -357,8 +357,7 @@ void ReceiveQueue::refuse(const FrameHeader& header, CompletionCode code) noexce
     // If the frame cannot be sent now, an unreliable connection may lose it.
     if (awaited)
         (void)connection_->send(
-            {.kind = FrameKind::Refused, .immediate = static_cast<std::uint32_t>(code), .key = header.sequence}, 0,
-            [](std::byte*) {});
+            {.kind = FrameKind::Refused, .immediate = static_cast<std::uint32_t>(code), .key = header.sequence});
 }
 
 void ReceiveQueue::violate(const char* what) noexcept {

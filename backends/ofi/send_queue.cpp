@@ -3,7 +3,6 @@
 
 #include "backends/ofi/endpoint.hpp"
 #include "backends/ofi/node.hpp"
-#include "backends/support/mapped_memory.hpp"
 #include "backends/support/pieces.hpp"
 
 namespace viaduct::ofi {
@@ -75,7 +74,7 @@ Status SendQueue::post(const SendRequest& request) {
     operation.sges.assign(request.sges);
     operation.request = request;
     operation.total = support::total_length(request.sges);
-    operation.moved = operation.cut_at = operation.value = 0;
+    operation.moved = operation.value = 0;
     operation.code = request.fault;
     operation.started = false;
     operation.way = Way::Frame;
@@ -83,8 +82,9 @@ Status SendQueue::post(const SendRequest& request) {
         (request.opcode == Opcode::AtomicWrite || is_fetching_atomic(request.opcode))) {
         if (request.sges.size() != 1 || operation.total != 8)
             operation.code = CompletionCode::LocalLength;
-        else if (request.opcode == Opcode::AtomicWrite)
-            std::memcpy(&operation.value, request.sges[0].address, sizeof operation.value);
+        else if (request.opcode == Opcode::AtomicWrite &&
+                 !support::gather(request.sges, 0, reinterpret_cast<std::byte*>(&operation.value), operation.total))
+            operation.code = CompletionCode::LocalProtection;
     }
     entries_.commit();
     count_->add();
@@ -154,7 +154,7 @@ void SendQueue::drain() noexcept {
 
 SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outcome) const noexcept {
     const SendRequest& request = operation.request;
-    // If the source ended early, part of it may have been sent.
+    // If the source is not there any more, part of it may have been sent.
     const std::uint64_t of_failure = operation.code == CompletionCode::LocalProtection ? operation.moved : 0;
     return {
         .context = request.context,
@@ -264,34 +264,34 @@ CompletionCode SendQueue::check(const Operation& operation) noexcept {
 /// Sends the data of a send or an RDMA write in fragments.
 SendQueue::Outcome SendQueue::stream(Operation& operation) noexcept {
     const SendRequest& request = operation.request;
-    if (operation.total >= support::checked_from_bytes && operation.cut_at == 0) {
-        const std::uint64_t mapped = support::mapped_bytes(request.sges, support::Probe::Mapping);
-        if (mapped < operation.total) {
-            if (std::max(mapped, operation.moved) == 0) return fail(operation, CompletionCode::LocalProtection);
-            operation.cut_at = std::max(mapped, operation.moved);
-        }
-    }
-    if (operation.cut_at != 0 && !may_fail()) return Outcome::Blocked;
     const bool confirmed = is_confirmed(request);
     FrameHeader header{.kind = kind_of(request),
                        .flags = marks_of(request),
                        .immediate = request.opcode == Opcode::SendInvalidate ? request.remote.key : request.immediate,
                        .total = static_cast<std::uint32_t>(operation.total),
                        .key = request.remote.key};
-    const auto at_end = static_cast<std::uint8_t>((confirmed ? frame_flags::confirm : 0) |
-                                                  (operation.cut_at != 0 ? frame_flags::aborted : 0));
     do {
         header.address = request.remote.address + operation.moved;
-        const auto bytes = connection_->send_fragment(header, operation.end() - operation.moved, at_end,
-                                                      [&](std::byte* memory, std::uint64_t count) {
-                                                          support::gather(request.sges, operation.moved, memory, count);
-                                                      });
+        bool there = true;
+        const auto bytes =
+            connection_->send_fragment(header, operation.total - operation.moved, confirmed ? frame_flags::confirm : 0,
+                                       [&](std::byte* memory, std::uint64_t count) {
+                                           return there = support::gather(request.sges, operation.moved, memory, count);
+                                       });
+        if (!there) return abort(operation, header);
         if (!bytes) return Outcome::Blocked;
         operation.moved += *bytes;
         if (*bytes > fragment_bytes) operation.way = Way::Offer;
-    } while (operation.moved < operation.end());
-    if (operation.cut_at != 0) return fail(operation, CompletionCode::LocalProtection);
+    } while (operation.moved < operation.total);
     return confirmed ? Outcome::InFlight : Outcome::Finished;
+}
+
+/// The rest of the source is not there. If a part was already sent, the peer is told.
+SendQueue::Outcome SendQueue::abort(Operation& operation, FrameHeader header) noexcept {
+    if (!may_fail()) return Outcome::Blocked;
+    header.flags |= frame_flags::aborted;
+    if (operation.moved != 0 && !connection_->send(header)) return Outcome::Blocked;
+    return fail(operation, CompletionCode::LocalProtection);
 }
 
 /// Sends a request without data, which the peer answers.
@@ -314,8 +314,7 @@ SendQueue::Outcome SendQueue::ask(Operation& operation) noexcept {
                              .total = static_cast<std::uint32_t>(operation.total),
                              .key = request.remote.key,
                              .address = request.remote.address};
-    if (!connection_->send(header, bytes, [&](std::byte* payload) { std::memcpy(payload, words.data(), bytes); }))
-        return Outcome::Blocked;
+    if (!connection_->send(header, std::as_bytes(std::span(words)).first(bytes))) return Outcome::Blocked;
     if (!fetches(request.opcode)) return Outcome::InFlight;
     Fetch& fetch = fetches_.vacant();
     std::swap(fetch.sges, operation.sges);

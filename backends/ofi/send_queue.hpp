@@ -57,13 +57,10 @@ private:
         support::SgeList sges;
         std::uint64_t total = 0;
         std::uint64_t moved = 0;
-        std::uint64_t cut_at = 0;                       // if not 0: the source is mapped only up to here
         std::uint64_t value = 0;                        // AtomicWrite: the 8 bytes
         CompletionCode code = CompletionCode::Success;  // the result or, before execution, an error found early
         bool started = false;                           // checked
         Way way = Way::Frame;
-
-        std::uint64_t end() const noexcept { return cut_at != 0 ? cut_at : total; }
     };
 
     /// A request whose frames have been sent.
@@ -94,6 +91,7 @@ private:
 
     Outcome execute(Operation& operation) noexcept;
     Outcome stream(Operation& operation) noexcept;
+    Outcome abort(Operation& operation, FrameHeader header) noexcept;
     Outcome ask(Operation& operation) noexcept;
     Outcome bind(Operation& operation) noexcept;
     Outcome fail(Operation& operation, CompletionCode code) noexcept;

@@ -23,12 +23,12 @@ bool is_there(std::uint64_t first_page, std::uint64_t pages, std::uint64_t page_
     const CancellationHold hold;
     if (msync(begin, pages * page_bytes, MS_ASYNC) != 0) return false;
     const int advice = probe == Probe::Writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-    if (probe == Probe::Mapping || madvise(begin, pages * page_bytes, advice) == 0) return true;
+    if (madvise(begin, pages * page_bytes, advice) == 0) return true;
     auto* const known = reinterpret_cast<void*>(reinterpret_cast<std::uint64_t>(&begin) / page_bytes * page_bytes);
     return madvise(known, page_bytes, advice) != 0;
 }
 
-std::uint64_t mapped_bytes(const Sge& piece, std::uint64_t page_bytes, Probe probe) noexcept {
+std::uint64_t usable_bytes(const Sge& piece, std::uint64_t page_bytes, Probe probe) noexcept {
     if (piece.length == 0) return 0;
     const auto begin = reinterpret_cast<std::uint64_t>(piece.address);
     const std::uint64_t first = begin / page_bytes;
@@ -45,11 +45,11 @@ std::uint64_t mapped_bytes(const Sge& piece, std::uint64_t page_bytes, Probe pro
 
 }  // namespace
 
-std::uint64_t mapped_bytes(std::span<const Sge> pieces, Probe probe) noexcept {
+std::uint64_t usable_bytes(std::span<const Sge> pieces, Probe probe) noexcept {
     static const auto page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     std::uint64_t total = 0;
     for (const Sge& piece : pieces) {
-        const std::uint64_t mapped = mapped_bytes(piece, page_bytes, probe);
+        const std::uint64_t mapped = usable_bytes(piece, page_bytes, probe);
         total += mapped;
         if (mapped != piece.length) break;
     }

@@ -80,16 +80,8 @@ inline std::size_t to_iovecs(std::span<const Sge> sges, std::uint64_t skip, std:
     return count;
 }
 
-/// The length of the data that copy_piece() copies without a call.
+/// The length of the data that are copied without a call.
 inline constexpr std::uint32_t word_bytes = 8;
-
-/// Pieces without bytes may have no address.
-inline void copy_piece(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
-    if (length == word_bytes)
-        std::memcpy(target, source, word_bytes);
-    else if (length != 0)
-        std::memcpy(target, source, length);
-}
 
 /// Copies to the memory of a receive or of the target of an RDMA operation. The last 8 bytes become visible after all
 /// others, because programs poll for them. Returns false if the memory is not there or cannot be written.
@@ -102,11 +94,11 @@ inline void copy_piece(std::byte* target, const std::byte* source, std::uint64_t
     return copy_unit<word_bytes>(target + last, source + last);
 }
 
-inline void gather(std::span<const Sge> sges, std::uint64_t skip, std::byte* target, std::uint64_t length) noexcept {
-    for_stretch(sges, skip, length, [&](const std::byte* piece, std::uint64_t part) {
-        copy_piece(target, piece, part);
-        target += part;
-        return true;
+/// Copies a part of the pieces. Returns false if it is not there or cannot be read.
+[[nodiscard]] inline bool gather(std::span<const Sge> sges, std::uint64_t skip, std::byte* target,
+                                 std::uint64_t length) noexcept {
+    return for_stretch(sges, skip, length, [&](const std::byte* piece, std::uint64_t part) {
+        return copy_guarded(std::exchange(target, target + part), piece, part);
     });
 }
 

@@ -2,7 +2,6 @@
 #include "core/base/guarded_memory.hpp"
 
 #include <ucontext.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -126,15 +125,5 @@ std::byte* copy_long(std::byte* target, const std::byte* source, std::uint64_t l
     return survives([&] { std::memcpy(target, source, length); }) ? target : nullptr;
 }
 #endif
-
-bool is_readable(const std::byte* memory, std::uint64_t length) noexcept {
-    static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    if (length == 0) return true;
-    return survives([&] {
-        const auto end = reinterpret_cast<std::uintptr_t>(memory) + length;
-        for (auto at = reinterpret_cast<std::uintptr_t>(memory); at < end; at = (at / page + 1) * page)
-            (void)*reinterpret_cast<const volatile std::byte*>(at);
-    });
-}
 
 }  // namespace viaduct

@@ -167,7 +167,4 @@ bool copy_ends(std::byte* target, const std::byte* source, std::uint64_t length)
     return length == 8 ? copy_unit<8>(target, source) : copy_short(target, source, length);
 }
 
-/// Reports whether memory can be read, by one access to each page.
-bool is_readable(const std::byte* memory, std::uint64_t length) noexcept;
-
 }  // namespace viaduct

@@ -53,12 +53,17 @@ public:
         return {.address = memory_, .key = region_->key(), .length = static_cast<std::uint32_t>(size_)};
     }
     void unmap_from(std::size_t offset) const { require(munmap(memory_ + offset, size_ - offset) == 0, "munmap"); }
+    void protect_from(std::size_t offset, int protection) const {
+        require(mprotect(memory_ + offset, size_ - offset, protection) == 0, "mprotect");
+    }
     /// What a program does to the second half, or to all of less than two pages.
     void lose(bool unmapping) const {
         const std::size_t kept = size_ / 2 / 4096 * 4096;
         if (unmapping) return unmap_from(kept);
-        require(mprotect(memory_ + kept, size_ - kept, PROT_READ) == 0, "mprotect");
+        protect_from(kept, PROT_READ);
     }
+    /// All of it cannot be read any more.
+    void lose_source(bool unmapping) const { unmapping ? unmap_from(0) : protect_from(0, PROT_NONE); }
     RemoteAddress remote() const noexcept {
         return {.address = reinterpret_cast<std::uintptr_t>(memory_), .key = region_->key()};
     }
@@ -170,33 +175,81 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: a write whose sourc
             }
 }
 
-TEST_CASE_METHOD(EveryBackend, "lost memory: an unmapped source is a local fault, and nothing is sent") {
-    if (backend.by_device || backend.name == "fake") return;
-    for (const Reliability level : all_levels) {
-        CAPTURE(static_cast<int>(level));
-        Connection connection(near, far, {.reliability = level});
-        auto& [client, server] = connection;
-        const Mapped source(near, large);
-        const Buffer buffer(far, large);
-        const Sge into = buffer.sge();
-        const Sge from = source.sge();
-        server.post(receive_of(1, into));
-        source.unmap_from(0);
-        client.post(send_of(2, from));
-        const Completion completion = client.sent();
-        CHECK(completion.code == CompletionCode::LocalProtection);
-        CHECK(completion.bytes == 0);
-        if (level == Reliability::Unreliable) {
-            const Buffer mine(near, large);
-            const Sge other = mine.sge();
-            client.post(send_of(3, other));
+TEST_CASE_METHOD(EveryBackend, "lost memory: a source that cannot be read is a local fault, and nothing is sent") {
+    if (!catches_faults || backend.by_device || backend.name == "fake") return;
+    for (const bool unmapping : {true, false})
+        for (const Reliability level : all_levels)
+            for (const std::size_t size : sizes_around_thresholds(near)) {
+                if (size == 0) continue;
+                CAPTURE(unmapping, static_cast<int>(level), size);
+                Connection connection(near, far, {.reliability = level});
+                auto& [client, server] = connection;
+                const Mapped source(near, size);
+                const Buffer buffer(far, size);
+                const Sge into = buffer.sge();
+                const Sge from = source.sge();
+                server.post(receive_of(1, into));
+                source.lose_source(unmapping);
+                client.post(send_of(2, from));
+                const Completion completion = client.sent();
+                CHECK(completion.code == CompletionCode::LocalProtection);
+                CHECK(completion.bytes == 0);
+                if (level == Reliability::Unreliable) {
+                    const Buffer mine(near, size);
+                    const Sge other = mine.sge();
+                    client.post(send_of(3, other));
+                    CHECK(server.received().code == CompletionCode::Success);
+                } else {
+                    CHECK(server.received().code == CompletionCode::Flushed);
+                    CHECK(server.lost());
+                }
+                CHECK(server.quiet());
+            }
+}
+
+TEST_CASE_METHOD(EveryBackend, "lost memory: a source that is lost while its message waits is a local fault") {
+    if (!catches_faults || backend.by_device || backend.name == "fake") return;
+    constexpr std::size_t more_than_is_buffered = 16 * large;
+    const Buffer first(near, more_than_is_buffered);
+    const Buffer target(far, more_than_is_buffered);
+    for (const bool unmapping : {true, false})
+        for (const std::size_t size : sizes_around_thresholds(near)) {
+            if (size == 0) continue;
+            CAPTURE(unmapping, size);
+            Connection connection(near, far, {.reliability = Reliability::ReliableDelivery});
+            auto& [client, server] = connection;
+            const Mapped source(near, size);
+            const Sge waited_for = first.sge();
+            const Sge into = target.sge();
+            const Sge from = source.sge();
+            client.post(send_of(1, waited_for));  // no receive is posted yet
+            client.post(send_of(2, from));
+            source.lose_source(unmapping);
+            server.post(receive_of(3, into));
+            server.post(receive_of(4, into));
+            CHECK(client.sent().code == CompletionCode::Success);
+            const Completion completion = client.sent();
+            CHECK(completion.code == CompletionCode::LocalProtection);
+            CHECK(completion.bytes == 0);
             CHECK(server.received().code == CompletionCode::Success);
-        } else {
             CHECK(server.received().code == CompletionCode::Flushed);
             CHECK(server.lost());
         }
-        CHECK(server.quiet());
-    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "lost memory: an atomic write of a value that cannot be read is a local fault") {
+    if (!catches_faults || backend.by_device || backend.name == "fake") return;
+    const Access access{.remote_write = true, .remote_atomic = true};
+    Connection connection(near, far, {.reliability = Reliability::ReliableDelivery, .access = access});
+    const Mapped source(near, 8);
+    const Buffer target(far, 8, Memory::Heap, access);
+    const Sge from = source.sge();
+    SendRequest write = write_of(1, from, target.remote());
+    write.opcode = Opcode::AtomicWrite;
+    source.lose_source(true);
+    connection.client.post(write);
+    CHECK(connection.client.sent().code == CompletionCode::LocalProtection);
+    CHECK(connection.client.lost());
 }
 
 TEST_CASE_METHOD(EveryBackend, "lost memory: a receive whose memory is deregistered and unmapped fails") {

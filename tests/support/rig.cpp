@@ -12,7 +12,6 @@
 
 #include "backends/loopback/layout.hpp"
 #include "backends/ofi/frames.hpp"
-#include "backends/support/mapped_memory.hpp"
 #include "tests/conformance/support/message_sizes.h"
 #include "tests/support/processes.hpp"
 
@@ -46,7 +45,7 @@ constexpr bool straddled(std::size_t threshold) {
     return std::ranges::search(message_sizes, std::array{SIZES_AROUND(threshold)}).size() == 3;
 }
 static_assert(straddled(loopback::wire::inline_bytes) && straddled(loopback::wire::fragment_bytes) &&
-              straddled(loopback::wire::area_bytes) && straddled(support::checked_from_bytes));
+              straddled(loopback::wire::area_bytes));
 static_assert(straddled(ofi::fragment_bytes) && straddled(ofi::max_offer_bytes));
 static_assert(straddled(64), "what verbs asks a device to take inline");
 

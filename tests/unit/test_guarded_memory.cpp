@@ -85,8 +85,6 @@ TEST_CASE("guarded_memory: other accesses fail, too") {
             require(!survives([&] { *edge.at(0) = std::byte{1}; }), "a write");
             require(survives([&] { *edge.at(-1) = std::byte{1}; }), "a write to what is there");
         }
-        require(is_readable(edge.at(-5), 5) && !is_readable(edge.at(-5), 6), "reads");
-        require(!is_readable(edge.at(-8000), 8001) && is_readable(edge.at(0), 0), "reads");
     });
 }
 

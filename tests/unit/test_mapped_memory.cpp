@@ -42,31 +42,30 @@ private:
 
 }  // namespace
 
-TEST_CASE("mapped_memory: counts the bytes before the first page that is missing") {
+TEST_CASE("mapped_memory: counts the bytes before the first page that cannot be used") {
     const Pages pages;
     const std::size_t size = pages.size;
-    const auto mapped = [](std::initializer_list<Sge> pieces, support::Probe probe = support::Probe::Mapping) {
-        return support::mapped_bytes({pieces.begin(), pieces.size()}, probe);
+    const auto usable = [](std::initializer_list<Sge> pieces, support::Probe probe = support::Probe::Reading) {
+        return support::usable_bytes({pieces.begin(), pieces.size()}, probe);
     };
     const auto piece = [&](std::size_t offset, std::size_t length) {
         return Sge{.address = pages.at(offset), .key = 1, .length = static_cast<std::uint32_t>(length)};
     };
-    CHECK(mapped({piece(0, 4 * size)}) == 4 * size);
-    CHECK(mapped({}) == 0);
+    CHECK(usable({piece(0, 4 * size)}) == 4 * size);
+    CHECK(usable({}) == 0);
     pages.unmap(2);
-    CHECK(mapped({piece(0, 4 * size)}) == 2 * size);
-    CHECK(mapped({piece(100, 4 * size - 100)}) == 2 * size - 100);
-    CHECK(mapped({piece(0, 2 * size)}) == 2 * size);
-    CHECK(mapped({piece(2 * size, 1)}) == 0);
-    CHECK(mapped({piece(2 * size + 100, 10)}) == 0);
-    CHECK(mapped({piece(2 * size, 0)}) == 0);
-    CHECK(mapped({piece(3 * size, 10), piece(size, 2 * size), piece(0, 10)}) == 10 + size);
+    CHECK(usable({piece(0, 4 * size)}) == 2 * size);
+    CHECK(usable({piece(100, 4 * size - 100)}) == 2 * size - 100);
+    CHECK(usable({piece(0, 2 * size)}) == 2 * size);
+    CHECK(usable({piece(2 * size, 1)}) == 0);
+    CHECK(usable({piece(2 * size + 100, 10)}) == 0);
+    CHECK(usable({piece(2 * size, 0)}) == 0);
+    CHECK(usable({piece(3 * size, 10), piece(size, 2 * size), piece(0, 10)}) == 10 + size);
     pages.protect(1, PROT_NONE);
-    CHECK(mapped({piece(0, 2 * size)}) == 2 * size);
-    CHECK(mapped({piece(0, 2 * size)}, support::Probe::Reading) == size);
+    CHECK(usable({piece(0, 2 * size)}) == size);
     pages.protect(1, PROT_READ);
-    CHECK(mapped({piece(0, 2 * size)}, support::Probe::Reading) == 2 * size);
-    CHECK(mapped({piece(0, 2 * size)}, support::Probe::Writing) == size);
+    CHECK(usable({piece(0, 2 * size)}) == 2 * size);
+    CHECK(usable({piece(0, 2 * size)}, support::Probe::Writing) == size);
 }
 
 TEST_CASE("memory_map: tells what a range consists of") {

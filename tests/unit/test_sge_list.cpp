@@ -61,7 +61,7 @@ TEST_CASE("sge_list: a stretch covers exactly its bytes") {
         for (std::uint64_t length = 0; skip + length <= text.size(); ++length) {
             CAPTURE(skip, length);
             std::array<char, 10> gathered{};
-            support::gather(pieces, skip, reinterpret_cast<std::byte*>(gathered.data()), length);
+            REQUIRE(support::gather(pieces, skip, reinterpret_cast<std::byte*>(gathered.data()), length));
             REQUIRE(std::string_view(gathered.data(), length) == std::string_view(text.data() + skip, length));
 
             std::array<iovec, 4> vectors{};
