@@ -261,11 +261,9 @@ bool ReceiveQueue::read(const Frame& frame) noexcept {
     do {
         const auto* source = reinterpret_cast<const std::byte*>(header.address + moved_);
         bool there = true;
-        const auto bytes = connection_->send_fragment({.kind = FrameKind::Data, .total = header.total},
-                                                      header.total - moved_, 0,
-                                                      [&](std::byte* memory, std::uint64_t count) {
-                                                          return there = copy_guarded(memory, source, count);
-                                                      });
+        const auto bytes = connection_->send_fragment(
+            {.kind = FrameKind::Data, .total = header.total}, header.total - moved_, 0,
+            [&](std::byte* memory, std::uint64_t count) { return there = copy_guarded(memory, source, count); });
         if (!there) {
             in_progress_ = FrameKind::Open;
             refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead);

@@ -239,7 +239,7 @@ static void sweep_step(Peer* partner, int step, CallKind kind) {
 
 static void sweep(Role failing_role, CallKind kind) {
     if (UNDER_SANITIZER && kind == CALL_malloc) skip("a sanitizer has taken malloc");
-    CHECK(setenv("VIADUCT_BACKEND", "loopback", 1) == 0); /* searching for other backends would allocate, too */
+    CHECK(setenv("VIADUCT_BACKEND", "loopback", 1) == 0);      /* searching for other backends would allocate, too */
     CHECK(setenv("VIADUCT_CONNECT_RETRY_MS", "2000", 1) == 0); /* the other one may start again, on a busy machine */
     case_process = getpid();
     shared = map_shared(sizeof *shared, MAP_SHARED | MAP_ANONYMOUS, -1);

@@ -54,8 +54,8 @@ void copy_at_edge(const Edge& edge, bool to) {
             if (missing > length) continue;
             std::byte* const place =
                 edge.at(static_cast<std::ptrdiff_t>(missing) - static_cast<std::ptrdiff_t>(length));
-            const bool copied = to ? copy_guarded(place, other.data(), length)
-                                   : copy_guarded(other.data(), place, length);
+            const bool copied =
+                to ? copy_guarded(place, other.data(), length) : copy_guarded(other.data(), place, length);
             require(copied == (missing == 0), "it tells whether all is there");
             require(!to || missing != 0 || place[length - 1] == std::byte{7}, "and copies it");
         }

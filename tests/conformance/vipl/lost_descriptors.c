@@ -37,8 +37,7 @@ static void lose(const Endpoint *end, Alone *alone, Loss loss) {
 #endif
     if (deregisters) CHECK_RC(VipDeregisterMem(end->nic, alone->descriptor, alone->handle), VIP_SUCCESS);
     alone->before = *alone->descriptor;
-    if (loss != DEREGISTERED)
-        CHECK(mprotect(alone->descriptor, PAGE, loss == READ_ONLY ? PROT_READ : PROT_NONE) == 0);
+    if (loss != DEREGISTERED) CHECK(mprotect(alone->descriptor, PAGE, loss == READ_ONLY ? PROT_READ : PROT_NONE) == 0);
 }
 
 static void check_untouched(const Alone *alone, Loss loss) {
