@@ -46,7 +46,7 @@ public:
 protected:
     /// Which requests and messages are handled directly.
     enum class Kind {
-        Word,  // of 8 bytes, in the regions that were used last: without a call of another function
+        Short,  // what a slot holds, in the regions that were used last: without a call of another function
         Any,
     };
 
@@ -139,7 +139,7 @@ public:
     }
 
     /// The lock must be held, but not by poll(). Queues the completion of a request of the send queue that succeeded
-    /// while it was posted. There must be a place for it, and can_add_success() must be true. Call signal_items() next.
+    /// while it was posted. is_quiet() and can_add_success() must be true.
     [[gnu::always_inline]] void add_success(std::uint64_t context, std::uint64_t endpoint_context,
                                             CompletedOperation operation, std::uint32_t bytes,
                                             WorkQueue& from) noexcept {
@@ -157,7 +157,7 @@ public:
     /// means that the completion is lost.
     [[gnu::always_inline]] bool has_place() noexcept { return items_.size() < room_ || make_room(); }
 
-    /// The lock must be held. Reports whether a completion may be added without has_place() and signal_items().
+    /// The lock must be held. Reports whether there is a place for a completion, which wakes nobody.
     bool is_quiet() const noexcept { return items_.size() < room_ && !is(armed); }
 
     /// The lock must be held. Wakes a consumer that sleeps if there are completions for it. Returns whether there are

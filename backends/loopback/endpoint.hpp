@@ -66,10 +66,11 @@ public:
         return cache.allows(key, reinterpret_cast<std::uint64_t>(address), bytes, written ? local_write : local_read,
                             [this](const RegionView& region) { return local_uses(region); });
     }
-    /// The same for 8 bytes, without a look-up. Returns false if they are not in the region that was used last.
-    [[gnu::always_inline]] static bool may_use_word(const RegionCache& cache, const Sge& sge, bool written) noexcept {
-        return cache.allows_word(sge.key, reinterpret_cast<std::uint64_t>(sge.address),
-                                 written ? local_write : local_read);
+    /// The same without a look-up. Returns false if the memory is not in the region that was used last.
+    [[gnu::always_inline]] static bool may_use_known(const RegionCache& cache, const Sge& sge, std::uint64_t bytes,
+                                                     bool written) noexcept {
+        return cache.allows(sge.key, reinterpret_cast<std::uint64_t>(sge.address), bytes,
+                            written ? local_write : local_read);
     }
     bool shares_receives() const noexcept { return receive_.is_shared(); }
     std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }

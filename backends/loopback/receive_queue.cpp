@@ -11,8 +11,6 @@
 namespace viaduct::loopback {
 namespace {
 
-using support::word_bytes;
-
 using wire::SlotKind;
 
 /// Slots to be confirmed at the end of the pass: the producer waits for that, or it needs the area again and expects no
@@ -29,6 +27,8 @@ bool is_write(SlotKind kind) noexcept {
 CompletedOperation received_operation(SlotKind kind) noexcept {
     return is_write(kind) ? CompletedOperation::ReceiveRdmaWrite : CompletedOperation::Receive;
 }
+
+Way way_of(std::uint8_t flags) noexcept { return (flags & wire::slot_flags::external) == 0 ? Way::Slot : Way::Area; }
 
 bool takes_receive(SlotKind kind) noexcept { return kind == SlotKind::Message || is_write(kind); }
 
@@ -59,7 +59,7 @@ void ReceiveQueue::attach(Connection& connection) noexcept {
     received_ = 0;
     acknowledgment_due_ = skipping_ = false;
     special_ = 0;
-    set(short_transfers, endpoint_.max_transfer_bytes() < word_bytes);
+    set(short_transfers, endpoint_.max_transfer_bytes() < wire::inline_bytes);
     needs_wakeup_.store(true, std::memory_order_relaxed);
     ring_.set_need_wakeup(true);  // as in the new segment
 }
@@ -152,102 +152,66 @@ Status ReceiveQueue::post_all(std::span<const ReceiveRequest> requests, std::siz
     });
 }
 
-/// Reports whether the slot is a message of 8 bytes.
-inline bool ReceiveQueue::is_word(const wire::Slot& slot, std::uint8_t flags) noexcept {
+/// Delivers a message of one slot if its receive has one SGE that it fits, and writes the completion. Returns false,
+/// without any effect, in all other cases; then receive() handles the slot. Otherwise consume_delivered() follows.
+template <ReceiveQueue::Kind kind>
+inline bool ReceiveQueue::deliver(const wire::Slot& slot, std::uint8_t flags, const Receive& receive,
+                                  Completion& out) noexcept {
     using namespace wire::slot_flags;
-    return slot.kind == SlotKind::Message && slot.length == word_bytes && (flags & (more | invalidate | external)) == 0;
-}
-
-/// Delivers a message of 8 bytes if its receive has one SGE in the region that was used last. Calls no other function.
-/// Returns false, without any effect, in all other cases. Then receive_directly() handles the slot. Otherwise
-/// consume_words() follows.
-inline bool ReceiveQueue::deliver_word(const wire::Slot& slot, std::uint8_t flags, const Receive& receive,
-                                       Completion& out) noexcept {
-    const Sge* const sge = receive.sges.single();
-    if (sge == nullptr || receive.fault != CompletionCode::Success || sge->length < word_bytes ||
-        !Endpoint::may_use_word(local_, *sge, true))
+    const std::uint32_t length = slot.length;  // copied, like the flags, because the peer may change the slot
+    if (slot.kind != SlotKind::Message || (flags & (more | invalidate | (kind == Kind::Short ? external : 0))) != 0)
         return false;
-    if (!copy_unit<word_bytes>(static_cast<std::byte*>(sge->address), slot.payload)) return false;
-    PackedCompletion::write_success(out, receive.context, endpoint_context_, CompletedOperation::Receive, word_bytes);
-    if ((flags & wire::slot_flags::immediate) != 0) [[unlikely]] {
+    const Sge* const sge = receive.sges.single();
+    if (sge == nullptr || receive.fault != CompletionCode::Success || length > sge->length) return false;
+    auto* const target = static_cast<std::byte*>(sge->address);
+    if constexpr (kind == Kind::Short) {
+        if (length > wire::inline_bytes || !Endpoint::may_use_known(local_, *sge, length, true) ||
+            !support::deliver_piece(target, slot.payload, length))
+            return false;
+    } else {
+        const Arrival arrival = read(slot);
+        if (arrival.payload == nullptr || arrival.length != length || arrival.total != length ||
+            length > endpoint_.max_transfer_bytes() || !endpoint_.may_use(local_, *sge, length, true) ||
+            !support::deliver_piece(target, arrival.payload, length))
+            return false;
+    }
+    PackedCompletion::write_success(out, receive.context, endpoint_context_, CompletedOperation::Receive, length);
+    if ((flags & immediate) != 0) [[unlikely]] {
         out.immediate = slot.immediate;
         out.with_immediate = true;
     }
     return true;
 }
 
-/// Consumes the slots of delivered words. `last`: the last one of them.
-inline void ReceiveQueue::consume_words(std::uint32_t count, const wire::Slot& last) noexcept {
+/// Consumes the slots of delivered messages that have so many bytes. `last`: the last one of them. Returns whether the
+/// producer should know.
+inline bool ReceiveQueue::consume_delivered(std::uint32_t count, std::uint64_t bytes, Way way,
+                                            const wire::Slot& last) noexcept {
     ring_.note(last);
     count_polled(count);
-    traffic_.add(CountedOperation::Receive, Way::Slot, std::uint64_t{count} * word_bytes, count);
+    traffic_.add(CountedOperation::Receive, way, bytes, count);
     entries_.pop(count);
-    ring_.pop(count);
+    return ring_.pop(count);
 }
 
-/// Receives a message of one slot for which there is a receive of one SGE that it fits, from the first check to the
-/// completion. Returns false, without any effect, if the slot is another one or the receive fails. Then receive()
-/// handles it. `out`: where a poll wants the completion, or null to queue it.
-inline bool ReceiveQueue::receive_directly(const wire::Slot& slot, std::uint8_t flags, Completion* out) noexcept {
-    using namespace wire::slot_flags;
-    const std::uint32_t length = slot.length;  // copied, like the flags, because the peer may change the slot
-    if (slot.kind != SlotKind::Message || (flags & (more | invalidate)) != 0 || is(in_message) || entries_.empty())
-        return false;
-    const std::byte* payload = slot.payload;
-    if ((flags & external) != 0) {
-        const Arrival arrival = read(slot);
-        payload = arrival.payload;
-        if (payload == nullptr || arrival.length != length || arrival.total != length) return false;
-    } else if (length > wire::inline_bytes) {
-        return false;
-    }
-    const Receive& receive = entries_.front();
-    const Sge* const sge = receive.sges.single();
-    if (sge == nullptr || receive.fault != CompletionCode::Success || length > sge->length ||
-        length > endpoint_.max_transfer_bytes() || !endpoint_.may_use(local_, *sge, length, true) ||
-        !support::deliver_piece(static_cast<std::byte*>(sge->address), payload, length))
-        return false;
-    ring_.note(slot);
-    const bool with_immediate = (flags & immediate) != 0;
-    const Completion completion{.context = receive.context,
-                                .endpoint_context = endpoint_context_,
-                                .bytes = length,
-                                .immediate = with_immediate ? slot.immediate : 0,
-                                .operation = CompletedOperation::Receive,
-                                .code = CompletionCode::Success,
-                                .with_immediate = with_immediate,
-                                .invalidated = false};
-    if (out != nullptr)
-        hand_out(completion, *out);
-    else
-        completions_.enqueue(completion, *this, (flags & solicited) != 0);
-    if ((flags & external) == 0) [[likely]]
-        traffic_.add(CountedOperation::Receive, Way::Slot, length);
-    else
-        traffic_.add(CountedOperation::Receive, Way::Area, length);
-    entries_.pop();
-    ring_.pop();
-    if (ring_.owes_confirmation() || length == wire::fragment_bytes) ring_.confirm();
-    return true;
-}
-
-/// The common case is a message for deliver_word(), or that nothing has arrived.
+/// The common case is a message for deliver(), or that nothing has arrived.
 bool ReceiveQueue::poll_one_as_owner(Completion& out) noexcept {
     if (special_ != 0) return completions_.find_one_as_owner(out);
-    const wire::Slot& slot = ring_.front();
-    if (!ring_.has_arrived(slot)) {
+    const std::uint32_t position = ring_.position();
+    const wire::Slot& slot = ring_.slot(position);
+    if (!ring_.has_arrived(slot, position)) {
         if (acknowledgment_due_) return completions_.find_one_as_owner(out);
         completions_.lock().unlock_as_owner();
         return false;
     }
     const std::uint8_t flags = slot.flags;
-    if (!is_word(slot, flags) || entries_.empty() || !deliver_word(slot, flags, entries_.front(), out))
+    if (entries_.empty() || !deliver<Kind::Short>(slot, flags, entries_.front(), out))
         return receive_one_as_owner(slot, flags, out);
-    consume_words(1, slot);
-    if (ring_.owes_confirmation() || (flags & wire::slot_flags::acknowledge) != 0) return confirm_as_owner(flags);
+    const bool owes = consume_delivered(1, out.bytes, Way::Slot, slot);
+    if (owes || (flags & wire::slot_flags::acknowledge) != 0) return confirm_as_owner();
     if ((flags & wire::slot_flags::confirm) != 0) {
         acknowledgment_due_ = true;
-        if (ring_.is_producer_waiting()) return confirm_as_owner(flags);
+        if (ring_.is_producer_waiting()) return confirm_as_owner();
     }
     completions_.lock().unlock_as_owner();
     return true;
@@ -255,16 +219,18 @@ bool ReceiveQueue::poll_one_as_owner(Completion& out) noexcept {
 
 /// The rest of poll_one_as_owner() for another slot.
 bool ReceiveQueue::receive_one_as_owner(const wire::Slot& slot, std::uint8_t flags, Completion& out) noexcept {
-    if (!receive_directly(slot, flags, &out)) return completions_.find_one_as_owner(out);
+    if (entries_.empty() || !deliver<Kind::Any>(slot, flags, entries_.front(), out))
+        return completions_.find_one_as_owner(out);
+    const bool owes = consume_delivered(1, out.bytes, way_of(flags), slot);
+    if (owes || out.bytes == wire::fragment_bytes) ring_.confirm();
     confirm_if_due(flags);
     completions_.lock().unlock_as_owner();
     return true;
 }
 
-/// The rest of poll_one_as_owner() after a slot with the flags `seen`.
-bool ReceiveQueue::confirm_as_owner(std::uint8_t seen) noexcept {
-    if (ring_.owes_confirmation()) ring_.confirm();
-    confirm_if_due(seen);
+/// The rest of poll_one_as_owner() if the producer must know now.
+bool ReceiveQueue::confirm_as_owner() noexcept {
+    confirm_promptly();
     completions_.lock().unlock_as_owner();
     return true;
 }
@@ -277,36 +243,37 @@ void ReceiveQueue::progress() noexcept {
     }
     std::uint8_t seen = 0;  // the flags of all slots
     do {
-        if (special_ == 0 && receive_words(seen)) continue;
+        if (special_ == 0 && receive_delivered(seen)) continue;
         const wire::Slot& slot = ring_.front();
         const std::uint8_t flags = slot.flags;
-        const std::span<Completion> out = completions_.output();
-        if (receive_directly(slot, flags, out.empty() ? nullptr : out.data()))
-            completions_.handed_out(out.empty() ? 0 : 1);
-        else if (!receive(slot))
-            break;
+        if (!receive(slot)) break;
         seen |= flags;
     } while (!completions_.is_output_full() && ring_.has_arrived(ring_.front()));
     confirm_if_due(seen);
 }
 
-/// Receives the words at the front of the ring for a poll, up to a quarter of the ring. Adds their flags to `seen`.
-/// Returns false if there are none.
-inline bool ReceiveQueue::receive_words(std::uint8_t& seen) noexcept {
+/// Receives messages for deliver() at the front of the ring for a poll: up to a quarter of the ring or, if it lies in
+/// the area, one. Adds their flags to `seen`. Returns false if there are none.
+inline bool ReceiveQueue::receive_delivered(std::uint8_t& seen) noexcept {
     const std::span<Completion> out = completions_.output();
-    const std::size_t most = std::min<std::size_t>({out.size(), entries_.size(), RingConsumer::confirm_every});
+    const std::uint32_t position = ring_.position();
+    const Way way = way_of(ring_.slot(position).flags);
+    const std::size_t most = std::min<std::size_t>(
+        {out.size(), entries_.size(), way == Way::Slot ? RingConsumer::confirm_every : std::size_t{1}});
+    std::uint64_t bytes = 0;
     std::uint32_t count = 0;
     for (; count != most; ++count) {
-        const wire::Slot& slot = ring_.front(count);
-        if (!ring_.has_arrived(slot, count)) break;
+        const wire::Slot& slot = ring_.slot(position + count);
+        if (!ring_.has_arrived(slot, position + count)) break;
         const std::uint8_t flags = slot.flags;
-        if (!is_word(slot, flags) || !deliver_word(slot, flags, entries_[count], out[count])) break;
+        if (way_of(flags) != way || !deliver<Kind::Any>(slot, flags, entries_[count], out[count])) break;
+        bytes += out[count].bytes;
         seen |= flags;
     }
     if (count == 0) return false;
-    consume_words(count, ring_.front(count - 1));
+    const bool owes = consume_delivered(count, bytes, way, ring_.slot(position + count - 1));
     completions_.handed_out(count);
-    if (ring_.owes_confirmation()) ring_.confirm();
+    if (owes || bytes == wire::fragment_bytes) ring_.confirm();
     return true;
 }
 
@@ -345,9 +312,8 @@ Status ReceiveQueue::post(const ReceiveRequest& request) noexcept try {
     ring_.note(slot);
     consume(arrival, slot);
     if (is(stopped)) return false;  // the slot that could not be received is not confirmed
-    ring_.pop();
-    if (ring_.owes_confirmation() ||
-        ((arrival.flags & wire::slot_flags::external) != 0 && arrival.length == wire::fragment_bytes))
+    const bool owes = ring_.pop();
+    if (owes || ((arrival.flags & wire::slot_flags::external) != 0 && arrival.length == wire::fragment_bytes))
         ring_.confirm();
     return true;
 }

@@ -80,7 +80,7 @@ private:
     enum Special : unsigned {
         stopped = 1,          // not connected, or the next slot cannot be consumed and ends the connection
         in_message = 2,       // the next slot continues a message
-        short_transfers = 4,  // of fewer than 8 bytes
+        short_transfers = 4,  // the maximum transfer size is less than what a slot holds
     };
     bool is(Special special) const noexcept { return (special_ & special) != 0; }
     void set(Special special, bool on) noexcept { special_ = on ? special_ | special : special_ & ~special; }
@@ -91,14 +91,14 @@ private:
     [[gnu::noinline]] const Status* receive_one_slowly(std::uint64_t context, void* address, std::uint32_t length,
                                                        std::uint32_t key) noexcept;
     [[gnu::noinline]] bool try_post_slowly(const ReceiveRequest& request) noexcept;
-    [[gnu::always_inline]] static bool is_word(const wire::Slot& slot, std::uint8_t flags) noexcept;
-    [[gnu::always_inline]] bool deliver_word(const wire::Slot& slot, std::uint8_t flags, const Receive& receive,
-                                             Completion& out) noexcept;
-    [[gnu::always_inline]] void consume_words(std::uint32_t count, const wire::Slot& last) noexcept;
-    bool receive_words(std::uint8_t& seen) noexcept;
-    [[gnu::always_inline]] bool receive_directly(const wire::Slot& slot, std::uint8_t flags, Completion* out) noexcept;
+    template <Kind kind>
+    [[gnu::always_inline]] bool deliver(const wire::Slot& slot, std::uint8_t flags, const Receive& receive,
+                                        Completion& out) noexcept;
+    [[gnu::always_inline]] bool consume_delivered(std::uint32_t count, std::uint64_t bytes, Way way,
+                                                  const wire::Slot& last) noexcept;
+    bool receive_delivered(std::uint8_t& seen) noexcept;
     [[gnu::noinline]] bool receive_one_as_owner(const wire::Slot& slot, std::uint8_t flags, Completion& out) noexcept;
-    [[gnu::noinline]] bool confirm_as_owner(std::uint8_t seen) noexcept;
+    [[gnu::noinline]] bool confirm_as_owner() noexcept;
 
     // All other cases.
     [[gnu::noinline]] Status post(const ReceiveRequest& request) noexcept;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backends/loopback/region_table.hpp"
-#include "backends/support/sge_list.hpp"
+#include "core/work.hpp"
 
 namespace viaduct::loopback {
 
@@ -25,20 +25,26 @@ public:
                                        Uses uses_of) noexcept {
         if (is_other(key)) [[unlikely]]
             read(key, uses_of);
-        std::uint64_t end = 0;
-        if ((uses_ & uses) != uses || __builtin_add_overflow(address - base_, bytes, &end)) return false;
-        return end <= length_;
+        return is_within(address, bytes, uses);
     }
 
-    /// The same for 8 bytes in the region that was used last, without a look-up. Returns false if they are in another
-    /// one.
-    [[gnu::always_inline]] bool allows_word(std::uint32_t key, std::uint64_t address, unsigned uses) const noexcept {
-        return !is_other(key) && (uses_ & uses) == uses && address - base_ < words_;
+    /// The same without a look-up. Returns false if the memory is not in the region that was used last.
+    [[gnu::always_inline]] bool allows(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
+                                       unsigned uses) const noexcept {
+        return !is_other(key) && is_within(address, bytes, uses);
     }
+
+    /// Reports whether the region that was used last may be used in this way.
+    bool known_as(unsigned use) const noexcept { return (denied_ & use) == 0; }
 
 private:
     [[gnu::always_inline]] bool is_other(std::uint32_t key) const noexcept {
         return key != key_ || table_->generation.load(std::memory_order_acquire) != generation_;
+    }
+
+    [[gnu::always_inline]] bool is_within(std::uint64_t address, std::uint64_t bytes, unsigned uses) const noexcept {
+        std::uint64_t end = 0;
+        return (denied_ & uses) == 0 && !__builtin_add_overflow(address - base_, bytes, &end) && end <= length_;
     }
 
     /// A key that is not valid may become so without a new generation, so it is not cached.
@@ -52,17 +58,15 @@ private:
         generation_ = generation;
         base_ = region->base;
         length_ = region->length;
-        words_ = length_ < support::word_bytes ? 0 : length_ - support::word_bytes + 1;
-        uses_ = uses_of(*region);
+        denied_ = ~uses_of(*region);
     }
 
     const wire::RegionTable* table_ = nullptr;
-    std::uint32_t key_ = 0;  // 0: no region, of which no use is allowed
-    unsigned uses_ = 0;
+    std::uint32_t key_ = 0;  // 0: no region, of which all uses are denied
+    unsigned denied_ = ~0u;
     std::uint64_t generation_ = 0;
     std::uint64_t base_ = 0;
     std::uint64_t length_ = 0;
-    std::uint64_t words_ = 0;  // at how many addresses 8 bytes begin that are in the region
 };
 
 }  // namespace viaduct::loopback

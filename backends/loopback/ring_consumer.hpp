@@ -40,14 +40,17 @@ public:
 
     const Ring& ring() const noexcept { return ring_; }
 
-    /// The slot to be consumed next, or the one so many slots behind it. Once it has arrived, the peer should not
-    /// change it, but may.
-    const wire::Slot& front(std::uint32_t behind = 0) const noexcept {
-        return ring_.slot(next_.load(std::memory_order_relaxed) + behind);
+    /// The position of the slot to be consumed next, which is the total number of consumed slots.
+    std::uint32_t position() const noexcept { return next_.load(std::memory_order_relaxed); }
+
+    /// The slot at a position. Once it has arrived, the peer should not change it, but may.
+    const wire::Slot& slot(std::uint32_t position) const noexcept { return ring_.slot(position); }
+    static bool has_arrived(const wire::Slot& slot, std::uint32_t position) noexcept {
+        return slot.sequence.load(std::memory_order_acquire) == position + 1;
     }
-    bool has_arrived(const wire::Slot& slot, std::uint32_t behind = 0) const noexcept {
-        return slot.sequence.load(std::memory_order_acquire) == next_.load(std::memory_order_relaxed) + behind + 1;
-    }
+
+    const wire::Slot& front() const noexcept { return slot(position()); }
+    bool has_arrived(const wire::Slot& front) const noexcept { return has_arrived(front, position()); }
 
     /// Reads what the last slot to be consumed tells about the opposite direction. Called before pop().
     [[gnu::always_inline]] void note(const wire::Slot& slot) noexcept {
@@ -57,15 +60,14 @@ public:
         told_consumed_.store(told + more, std::memory_order_release);
     }
 
-    /// Consumes slots, starting at the front.
-    [[gnu::always_inline]] void pop(std::uint32_t count = 1) noexcept {
-        next_.store(next_.load(std::memory_order_relaxed) + count, std::memory_order_release);
-    }
-
     /// When so many slots are consumed, the producer should know.
     static constexpr std::uint32_t confirm_every = wire::slot_count / 4;
-    bool owes_confirmation() const noexcept {
-        return next_.load(std::memory_order_relaxed) - confirmed_ >= confirm_every;
+
+    /// Consumes slots, starting at the front. Returns whether the producer should know.
+    [[gnu::always_inline]] bool pop(std::uint32_t count = 1) noexcept {
+        const std::uint32_t next = position() + count;
+        next_.store(next, std::memory_order_release);
+        return next - confirmed_ >= confirm_every;
     }
 
     /// Tells the producer how many slots are consumed, and rings it if it waits.
@@ -113,7 +115,7 @@ public:
 private:
     Ring ring_;
     bool attached_ = false;
-    std::atomic<std::uint32_t> next_{0};  // the position of the front; the total number of consumed slots
+    std::atomic<std::uint32_t> next_{0};  // the position of the front
     std::uint32_t confirmed_ = 0;         // the number that the producer knows
     std::atomic<std::uint32_t> posted_{0};
     std::atomic<std::uint32_t> told_credit_{0};

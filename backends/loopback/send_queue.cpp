@@ -10,10 +10,8 @@
 namespace viaduct::loopback {
 namespace {
 
-using support::word_bytes;
-
-/// The ways to use a region of the peer that access_directly() knows.
-enum DirectUse : unsigned { write = 1, read = 2, reachable = 4 };
+/// The ways to use a region of the peer that access_directly() knows. Regions of this process need not be mapped.
+enum DirectUse : unsigned { write = 1, read = 2, reachable = 4, here = 8 };
 
 /// Translates the consumer's fault word, to which the peer may have written anything.
 CompletionCode fault_code(wire::Fault fault) noexcept {
@@ -43,59 +41,46 @@ inline void SendQueue::finish_in_turn(const SendRequest& request, CompletedOpera
                     .with_immediate = false});
 }
 
-/// Reports whether finish_now() may be called if there is no earlier request to complete.
-template <SendQueue::Kind kind>
-inline bool SendQueue::can_finish_now() const noexcept {
-    return kind == Kind::Any || completions_.is_quiet();
-}
-
-/// Completes an executed request.
-template <SendQueue::Kind kind>
+/// Completes an executed request, if there is no earlier one to complete and the completion queue is quiet.
 inline void SendQueue::finish_now(const SendRequest& request, CompletedOperation operation,
                                   std::uint32_t bytes) noexcept {
     if (!request.signaled) return;
     count_posted();
-    if (kind == Kind::Word || completions_.has_place())
-        completions_.add_success(request.context, endpoint_context_, operation, bytes, *this);
-    else
-        completions_.lose(*this, endpoint_context_, operation);
-    if (kind != Kind::Word) completions_.signal_items();
+    completions_.add_success(request.context, endpoint_context_, operation, bytes, *this);
 }
 
 template <SendQueue::Kind kind>
 inline bool SendQueue::may_use(const Sge& sge, std::uint32_t length, bool written) noexcept {
-    return kind == Kind::Word ? Endpoint::may_use_word(local_, sge, written)
-                              : endpoint_.may_use(local_, sge, length, written);
+    return kind == Kind::Short ? Endpoint::may_use_known(local_, sge, length, written)
+                               : endpoint_.may_use(local_, sge, length, written);
 }
 
 template <SendQueue::Kind kind>
 inline bool SendQueue::may_access(const RemoteAddress& remote, std::uint32_t length, unsigned uses) noexcept {
-    if constexpr (kind == Kind::Word) return remote_.allows_word(remote.key, remote.address, uses);
+    if constexpr (kind == Kind::Short) return remote_.allows(remote.key, remote.address, length, uses);
     return remote_.allows(remote.key, remote.address, length, uses,
                           [this](const RegionView& region) { return direct_uses(region); });
 }
 
 template <SendQueue::Kind kind>
 inline SendQueue::Posted SendQueue::send_directly(const SendRequest& request, std::uint32_t length) noexcept {
-    if (length > wire::fragment_bytes || !ring_.has_slot() || !ring_.has_credit()) return Posted::No;
+    if (!ring_.has_slot() || !ring_.has_credit()) return Posted::No;
     const std::uint8_t confirm = confirmation_flag_;
-    if (confirm == wire::slot_flags::acknowledge) return Posted::No;
+    if (confirm == 0 && executed_.empty() && !completions_.is_quiet()) return Posted::No;
     if (confirm != 0 && !completions_.polls_all() &&
-        (kind == Kind::Word || !completions_.will_find_confirmation(*this)))
+        (kind == Kind::Short || !completions_.will_find_confirmation(*this)))
         return Posted::No;
-    if (confirm == 0 && executed_.empty() && !can_finish_now<kind>()) return Posted::No;
-    auto* const source = static_cast<const std::byte*>(request.sges[0].address);
     if (!may_use<kind>(request.sges[0], length, false)) return Posted::No;
+    auto* const source = static_cast<const std::byte*>(request.sges[0].address);
     wire::Slot& slot = ring_.next();
     std::uint8_t flags = marks_of(request) | confirm;
-    if (length <= wire::inline_bytes) {
-        if (!copy_guarded(slot.payload, source, length)) [[unlikely]]
-            return Posted::No;
+    if (kind == Kind::Short || length <= wire::inline_bytes) {
+        if (!copy_short(slot.payload, source, length)) return Posted::No;
         traffic_.add(CountedOperation::Send, Way::Slot, length);
     } else {
         wire::External external{.offset = 0, .total = length};
         if (!ring_.place(length, external.offset)) return Posted::No;
-        if (!copy_guarded(ring_.area(external.offset), source, length)) [[unlikely]] {
+        if (!copy_guarded(ring_.area(external.offset), source, length)) {
             ring_.unplace(external.offset);
             return Posted::No;
         }
@@ -110,7 +95,7 @@ inline SendQueue::Posted SendQueue::send_directly(const SendRequest& request, st
     else if (!executed_.empty())
         finish_in_turn(request, CompletedOperation::Send, length, 0);
     else
-        finish_now<kind>(request, CompletedOperation::Send, length);
+        finish_now(request, CompletedOperation::Send, length);
     return ring_.must_ring() ? Posted::MustRing : Posted::Yes;
 }
 
@@ -121,20 +106,25 @@ inline SendQueue::Posted SendQueue::access_directly(const SendRequest& request, 
     auto* const own = static_cast<std::byte*>(request.sges[0].address);
     if (!may_use<kind>(request.sges[0], length, is_read)) return Posted::No;
     const RemoteAddress& remote = request.remote;
-    const Peer& peer = connection_->peer();
     if (!may_access<kind>(remote, length, reachable | (is_read ? read : write))) return Posted::No;
-    auto* const target = peer.is_this_process() ? reinterpret_cast<std::byte*>(remote.address)
-                                                : peer.mapped(remote.key, remote.address, length, !is_read);
-    const bool in_turn = executed_.empty();
-    if (target == nullptr || (in_turn && !can_finish_now<kind>())) return Posted::No;
-    if (!(is_read ? copy_guarded(own, target, length) : support::deliver_piece(target, own, length))) [[unlikely]]
-        return Posted::No;
-    traffic_.add(is_read ? CountedOperation::RdmaRead : CountedOperation::RdmaWrite, Way::Mapped, length);
+    auto* target = reinterpret_cast<std::byte*>(remote.address);
+    if (!remote_.known_as(here)) {
+        target = connection_->peer().mapped(remote.key, remote.address, length, !is_read);
+        if (target == nullptr) return Posted::No;
+    }
+    const auto copy = [&]() __attribute__((always_inline)) {
+        if (!(is_read ? copy_guarded(own, target, length) : support::deliver_piece(target, own, length))) return false;
+        traffic_.add(is_read ? CountedOperation::RdmaRead : CountedOperation::RdmaWrite, Way::Mapped, length);
+        return true;
+    };
     constexpr CompletedOperation operation = is_read ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite;
-    if (in_turn)
-        finish_now<kind>(request, operation, length);
-    else
+    if (executed_.empty()) {
+        if (!completions_.is_quiet() || !copy()) return Posted::No;
+        finish_now(request, operation, length);
+    } else {
+        if (!copy()) return Posted::No;
         finish_in_turn(request, operation, length, 0);
+    }
     return Posted::Yes;
 }
 
@@ -143,54 +133,65 @@ unsigned SendQueue::direct_uses(const RegionView& region) const noexcept {
         return region.permits(use, connection_->remote_attributes().access, connection_->peer_domain(),
                               connection_->peer_number());
     };
+    const bool is_here = connection_->peer().is_this_process();
     return (permits(RemoteUse::Write) ? write : 0u) | (permits(RemoteUse::Read) ? read : 0u) |
-           (connection_->peer().is_this_process() || region.is_mappable() ? reachable : 0u);
+           (is_here || region.is_mappable() ? reachable : 0u) | (is_here ? here : 0u);
 }
 
-/// Executes a request of one SGE of `length` bytes right away, from the first check to the completion. Returns
-/// Posted::No if the request has to wait or to fail, or is neither a send of one slot nor RDMA to memory that is mapped
+/// Executes a request of one SGE right away, from the first check to the completion. Returns Posted::No, without any
+/// effect, if the request has to wait or to fail, or is neither a send of one slot nor RDMA to memory that is mapped
 /// here. Then post() handles it.
-template <SendQueue::Kind kind>
-inline SendQueue::Posted SendQueue::post_directly(const SendRequest& request, Opcode opcode,
-                                                  std::uint32_t length) noexcept {
-    if (length >= direct_below_.load(std::memory_order_relaxed) || !entries_.empty() || !has_room()) return Posted::No;
+template <SendQueue::Kind kind, Opcode opcode>
+inline SendQueue::Posted SendQueue::post_directly(const SendRequest& request) noexcept {
+    const std::uint32_t length = request.sges[0].length;
+    if (length >= direct_below_.of(kind, opcode) || !entries_.empty() || !has_room()) return Posted::No;
+    if (kind == Kind::Short && length > most_short(opcode)) __builtin_unreachable();  // so a copy needs no call
     if (request.fault != CompletionCode::Success) return Posted::No;
-    switch (opcode) {
-        case Opcode::Send: return send_directly<kind>(request, length);
-        case Opcode::RdmaWrite: return access_directly<kind, RemoteUse::Write>(request, length);
-        case Opcode::RdmaRead: return access_directly<kind, RemoteUse::Read>(request, length);
+    if constexpr (opcode == Opcode::Send) return send_directly<kind>(request, length);
+    constexpr RemoteUse use = opcode == Opcode::RdmaRead ? RemoteUse::Read : RemoteUse::Write;
+    return access_directly<kind, use>(request, length);
+}
+
+/// The same for any request.
+inline SendQueue::Posted SendQueue::post_any_directly(const SendRequest& request) noexcept {
+    if (request.sges.size() != 1) return Posted::No;
+    switch (request.opcode) {
+        case Opcode::Send: return post_directly<Kind::Any, Opcode::Send>(request);
+        case Opcode::RdmaWrite: return post_directly<Kind::Any, Opcode::RdmaWrite>(request);
+        case Opcode::RdmaRead: return post_directly<Kind::Any, Opcode::RdmaRead>(request);
         default: return Posted::No;
     }
 }
 
 inline Status SendQueue::post_one(const SendRequest& request) noexcept {
-    const Posted posted = request.sges.size() == 1
-                              ? post_directly<Kind::Any>(request, request.opcode, request.sges[0].length)
-                              : Posted::No;
-    if (posted == Posted::No) return post(request);
-    if (posted == Posted::MustRing) ring_.ring();
+    const Posted directly = post_any_directly(request);
+    if (directly == Posted::No) return post(request);
+    if (directly == Posted::MustRing) ring_.ring();
     return {};
 }
 
-bool SendQueue::try_post(const SendRequest& request) noexcept {
-    if (request.sges.size() != 1 || request.sges[0].length != word_bytes) return try_post_any(request);
-    switch (request.opcode) {
-        case Opcode::Send: return try_post_word<Opcode::Send>(request);
-        case Opcode::RdmaWrite: return try_post_word<Opcode::RdmaWrite>(request);
-        case Opcode::RdmaRead: return try_post_word<Opcode::RdmaRead>(request);
-        default: return try_post_any(request);
-    }
-}
-
+/// There is one instance for each operation, because the registers that one of them needs would be saved for all.
 template <Opcode opcode>
-bool SendQueue::try_post_word(const SendRequest& request) noexcept {
-    if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
+bool SendQueue::try_post_as(const SendRequest& request) noexcept {
+    if (request.sges.size() != 1 || !completions_.lock().try_lock_as_owner()) [[unlikely]]
         return try_post_slowly(request);
-    const Posted posted = post_directly<Kind::Word>(request, opcode, word_bytes);
+    const Posted posted = post_directly<Kind::Short, opcode>(request);
+    if (posted == Posted::No) [[unlikely]]
+        return post_as_owner<opcode>(request);
     if (posted == Posted::MustRing) [[unlikely]]
         return ring_as_owner();
     completions_.lock().unlock_as_owner();
-    return posted != Posted::No || try_post_any(request);
+    return true;
+}
+
+/// The rest of try_post_as() for what is not short.
+template <Opcode opcode>
+bool SendQueue::post_as_owner(const SendRequest& request) noexcept {
+    const Posted posted = post_directly<Kind::Any, opcode>(request);
+    if (posted == Posted::MustRing) ring_.ring();
+    const bool done = posted != Posted::No || post(request).ok();
+    completions_.lock().unlock_as_owner();
+    return done;
 }
 
 bool SendQueue::ring_as_owner() noexcept {
@@ -199,23 +200,18 @@ bool SendQueue::ring_as_owner() noexcept {
     return true;
 }
 
-template <Opcode opcode, class... Remote>
-[[gnu::always_inline]] inline const Status* SendQueue::post_single(std::uint64_t context, void* address,
-                                                                   std::uint32_t length, std::uint32_t key,
-                                                                   Remote... remote) noexcept {
-    if (length == word_bytes && completions_.lock().try_lock_as_owner()) [[likely]] {
-        const Sge sge{address, key, length};
-        const SendRequest request{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}};
-        const Posted posted = post_directly<Kind::Word>(request, opcode, word_bytes);
-        if (posted == Posted::MustRing) [[unlikely]] {
-            ring_as_owner();
-            return nullptr;
-        }
-        completions_.lock().unlock_as_owner();
-        if (posted != Posted::No) [[likely]]
-            return nullptr;
+bool SendQueue::try_post(const SendRequest& request) noexcept {
+    switch (request.opcode) {
+        case Opcode::Send: return try_post_as<Opcode::Send>(request);
+        case Opcode::RdmaWrite: return try_post_as<Opcode::RdmaWrite>(request);
+        case Opcode::RdmaRead: return try_post_as<Opcode::RdmaRead>(request);
+        default: return try_post_slowly(request);
     }
-    return post_single_slowly<opcode>(context, address, length, key, remote...);
+}
+
+bool SendQueue::try_post_slowly(const SendRequest& request) noexcept {
+    std::size_t posted = 0;
+    return post_all({&request, 1}, posted).ok();
 }
 
 template <Opcode opcode, class... Remote>
@@ -223,18 +219,38 @@ const Status* SendQueue::post_single_slowly(std::uint64_t context, void* address
                                             std::uint32_t key, Remote... remote) noexcept {
     const Sge sge{address, key, length};
     const SendRequest request{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}};
-    if (length != word_bytes && completions_.lock().try_lock_as_owner()) [[likely]] {
-        const Posted posted = post_directly<Kind::Any>(request, opcode, length);
-        if (posted == Posted::MustRing) [[unlikely]] {
-            ring_as_owner();
-            return nullptr;
-        }
-        completions_.lock().unlock_as_owner();
-        if (posted != Posted::No) [[likely]]
-            return nullptr;
-    }
     std::size_t posted = 0;
     return backend::kept(post_all({&request, 1}, posted));
+}
+
+template <Opcode opcode, class... Remote>
+const Status* SendQueue::post_single_as_owner(std::uint64_t context, void* address, std::uint32_t length,
+                                              std::uint32_t key, Remote... remote) noexcept {
+    const Sge sge{address, key, length};
+    const SendRequest request{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}};
+    const Posted posted = post_directly<Kind::Any, opcode>(request);
+    if (posted == Posted::MustRing) ring_.ring();
+    completions_.lock().unlock_as_owner();
+    return posted == Posted::No ? post_single_slowly<opcode>(context, address, length, key, remote...) : nullptr;
+}
+
+template <Opcode opcode, class... Remote>
+[[gnu::always_inline]] inline const Status* SendQueue::post_single(std::uint64_t context, void* address,
+                                                                   std::uint32_t length, std::uint32_t key,
+                                                                   Remote... remote) noexcept {
+    if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
+        return post_single_slowly<opcode>(context, address, length, key, remote...);
+    const Sge sge{address, key, length};
+    const SendRequest request{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}};
+    const Posted posted = post_directly<Kind::Short, opcode>(request);
+    if (posted == Posted::No) [[unlikely]]
+        return post_single_as_owner<opcode>(context, address, length, key, remote...);
+    if (posted == Posted::MustRing) [[unlikely]] {
+        ring_as_owner();
+        return nullptr;
+    }
+    completions_.lock().unlock_as_owner();
+    return nullptr;
 }
 
 const Status* SendQueue::send_one(std::uint64_t context, void* address, std::uint32_t length,
@@ -250,19 +266,6 @@ const Status* SendQueue::write_one(std::uint64_t context, void* address, std::ui
 const Status* SendQueue::read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
                                   std::uint64_t remote_address, std::uint32_t remote_key) noexcept {
     return post_single<Opcode::RdmaRead>(context, address, length, key, remote_address, remote_key);
-}
-
-bool SendQueue::try_post_any(const SendRequest& request) noexcept {
-    if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
-        return try_post_slowly(request);
-    const bool posted = post_one(request).ok();
-    completions_.lock().unlock_as_owner();
-    return posted;
-}
-
-bool SendQueue::try_post_slowly(const SendRequest& request) noexcept {
-    std::size_t posted = 0;
-    return post_all({&request, 1}, posted).ok();
 }
 
 Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
@@ -496,8 +499,12 @@ void SendQueue::attach(Connection& connection, const RingConsumer& incoming) noe
     local_.follow(endpoint_.device().regions().table());
     remote_.follow(connection.peer().regions());
     confirmation_flag_ = confirmation_flag();
-    if (completions_.can_add_success())
-        direct_below_.store(endpoint_.max_transfer_bytes() + 1, std::memory_order_relaxed);
+    if (completions_.can_add_success()) {
+        const std::uint32_t most = endpoint_.max_transfer_bytes();
+        direct_below_.set(Opcode::RdmaWrite, most);
+        if (confirmation_flag_ != wire::slot_flags::acknowledge)
+            direct_below_.set(Opcode::Send, std::min(most, wire::fragment_bytes));
+    }
     draining_ = false;
 }
 

@@ -43,7 +43,7 @@ public:
     void attach(Connection& connection, const RingConsumer& incoming) noexcept;
 
     /// Executes no more requests directly, because the connection breaks. May be called by any thread.
-    void suspend() noexcept { direct_below_.store(0, std::memory_order_relaxed); }
+    void suspend() noexcept { direct_below_.clear(); }
 
     /// Executes the requests that are queued now, but no later ones, and notifies the endpoint when that is done.
     void drain() noexcept;
@@ -130,9 +130,8 @@ private:
     enum class Credit { Taken, Missing, Awaited };
 
     // The common case of a post.
-    template <Kind kind>
-    [[gnu::always_inline]] Posted post_directly(const SendRequest& request, Opcode opcode,
-                                                std::uint32_t length) noexcept;
+    template <Kind kind, Opcode opcode>
+    [[gnu::always_inline]] Posted post_directly(const SendRequest& request) noexcept;
     template <Kind kind, RemoteUse use>
     [[gnu::always_inline]] Posted access_directly(const SendRequest& request, std::uint32_t length) noexcept;
     template <Kind kind>
@@ -141,26 +140,28 @@ private:
     [[gnu::always_inline]] bool may_use(const Sge& sge, std::uint32_t length, bool written) noexcept;
     template <Kind kind>
     [[gnu::always_inline]] bool may_access(const RemoteAddress& remote, std::uint32_t length, unsigned uses) noexcept;
+    [[gnu::always_inline]] void finish_in_turn(const SendRequest& request, CompletedOperation operation,
+                                               std::uint32_t bytes, std::uint64_t last_slot) noexcept;
+    [[gnu::always_inline]] void finish_now(const SendRequest& request, CompletedOperation operation,
+                                           std::uint32_t bytes) noexcept;
+    [[gnu::always_inline]] Posted post_any_directly(const SendRequest& request) noexcept;
+    [[gnu::always_inline]] Status post_one(const SendRequest& request) noexcept;
     template <Opcode opcode>
-    [[gnu::noinline]] bool try_post_word(const SendRequest& request) noexcept;
+    [[gnu::noinline]] bool try_post_as(const SendRequest& request) noexcept;
+    template <Opcode opcode>
+    [[gnu::noinline]] bool post_as_owner(const SendRequest& request) noexcept;
     [[gnu::noinline]] bool ring_as_owner() noexcept;
+    [[gnu::noinline]] bool try_post_slowly(const SendRequest& request) noexcept;
     // Remote: the address and the key of an RDMA operation; empty for a send.
     template <Opcode opcode, class... Remote>
     const Status* post_single(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
                               Remote... remote) noexcept;
     template <Opcode opcode, class... Remote>
+    [[gnu::noinline]] const Status* post_single_as_owner(std::uint64_t context, void* address, std::uint32_t length,
+                                                         std::uint32_t key, Remote... remote) noexcept;
+    template <Opcode opcode, class... Remote>
     [[gnu::noinline]] const Status* post_single_slowly(std::uint64_t context, void* address, std::uint32_t length,
                                                        std::uint32_t key, Remote... remote) noexcept;
-    [[gnu::noinline]] bool try_post_any(const SendRequest& request) noexcept;
-    [[gnu::noinline]] bool try_post_slowly(const SendRequest& request) noexcept;
-    [[gnu::always_inline]] Status post_one(const SendRequest& request) noexcept;
-    [[gnu::always_inline]] void finish_in_turn(const SendRequest& request, CompletedOperation operation,
-                                               std::uint32_t bytes, std::uint64_t last_slot) noexcept;
-    template <Kind kind>
-    [[gnu::always_inline]] bool can_finish_now() const noexcept;
-    template <Kind kind>
-    [[gnu::always_inline]] void finish_now(const SendRequest& request, CompletedOperation operation,
-                                           std::uint32_t bytes) noexcept;
 
     // All other cases.
     [[gnu::noinline]] Status post(const SendRequest& request) noexcept;
@@ -227,8 +228,33 @@ private:
     CompletionQueue& completions_;
     const std::uint64_t endpoint_context_;
     Connection* connection_ = nullptr;
-    // Requests of fewer bytes may be executed directly. 0: none, as the endpoint is not connected, drains or breaks.
-    std::atomic<std::uint32_t> direct_below_{0};
+    /// How long short requests may be: what a slot holds, or what is copied without a call.
+    static constexpr std::uint32_t most_short(Opcode opcode) noexcept {
+        return opcode == Opcode::Send ? wire::inline_bytes : most_copied_short;
+    }
+
+    /// Requests of fewer bytes may be executed directly. 0: none, for instance as the endpoint is not connected, drains
+    /// or breaks.
+    class DirectBelow {
+    public:
+        std::uint32_t of(Kind kind, Opcode opcode) const noexcept {
+            return below_[index(opcode)][kind == Kind::Short].load(std::memory_order_relaxed);
+        }
+        void set(Opcode opcode, std::uint32_t max_bytes) noexcept {
+            below_[index(opcode)][1].store(std::min(most_short(opcode), max_bytes) + 1, std::memory_order_relaxed);
+            below_[index(opcode)][0].store(max_bytes + 1, std::memory_order_relaxed);
+        }
+        void clear() noexcept {
+            for (auto& kinds : below_)
+                for (auto& below : kinds) below.store(0, std::memory_order_relaxed);
+        }
+
+    private:
+        static constexpr std::size_t index(Opcode opcode) noexcept { return opcode == Opcode::Send ? 0 : 1; }
+
+        std::array<std::array<std::atomic<std::uint32_t>, 2>, 2> below_{};  // for sends and RDMA, of any and Short
+    };
+    DirectBelow direct_below_;
     std::uint8_t confirmation_flag_ = 0;  // the slot flag for the confirmation of messages on this connection, or 0
     support::OutgoingTraffic<Way::Slot, Way::Agent> traffic_;
     support::Fifo<Executed> executed_{initial_room};  // always has room for all requests for which has_room()

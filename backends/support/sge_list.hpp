@@ -80,18 +80,16 @@ inline std::size_t to_iovecs(std::span<const Sge> sges, std::uint64_t skip, std:
     return count;
 }
 
-/// The length of the data that are copied without a call.
-inline constexpr std::uint32_t word_bytes = 8;
-
 /// Copies to the memory of a receive or of the target of an RDMA operation. The last 8 bytes become visible after all
 /// others, because programs poll for them. Returns false if the memory is not there or cannot be written.
 [[gnu::always_inline]] [[nodiscard]] inline bool deliver_piece(std::byte* target, const std::byte* source,
                                                                std::uint64_t length) noexcept {
-    if (length <= word_bytes) return copy_guarded(target, source, length);
-    const std::uint64_t last = length - word_bytes;
-    if (!copy_any(target, source, last)) return false;
+    constexpr std::uint64_t last_bytes = 8;
+    if (length <= last_bytes) return copy_short(target, source, length);
+    const std::uint64_t last = length - last_bytes;
+    if (!copy_guarded(target, source, last)) return false;
     std::atomic_thread_fence(std::memory_order_release);
-    return copy_unit<word_bytes>(target + last, source + last);
+    return copy_unit<last_bytes>(target + last, source + last);
 }
 
 /// Copies a part of the pieces. Returns false if it is not there or cannot be read.

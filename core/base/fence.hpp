@@ -21,7 +21,7 @@ public:
     static bool heavy_in_process() noexcept;
 
     /// For the frequent side. `asymmetric`: the heavy() of the other side reaches this process.
-    static void light(bool asymmetric) noexcept {
+    [[gnu::always_inline]] static void light(bool asymmetric) noexcept {
         if (asymmetric)
             std::atomic_signal_fence(std::memory_order_seq_cst);
         else

@@ -137,34 +137,34 @@ inline bool store_guarded(std::uint32_t& target, std::uint32_t value) noexcept {
 }
 #endif
 
-/// Copies `length` bytes, at least the unit and at most two of them.
+/// Copies `length` bytes, at least the unit and at most two of them. Writes the last byte once.
 template <std::size_t unit>
-bool copy_ends(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
-    return copy_unit<unit>(target, source) && copy_unit<unit>(target + length - unit, source + length - unit);
+[[gnu::always_inline]] inline bool copy_ends(std::byte* target, const std::byte* source,
+                                             std::uint64_t length) noexcept {
+    return copy_unit<unit>(target, source) &&
+           (length == unit || copy_unit<unit>(target + length - unit, source + length - unit));
 }
 
-/// Copies up to 64 bytes.
-[[gnu::noinline]] inline bool copy_short(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
-    if (length > 32)
+/// Copies up to so many bytes, without a call.
+inline constexpr std::uint32_t most_copied_short = 64;
+[[gnu::always_inline]] inline bool copy_short(std::byte* target, const std::byte* source,
+                                              std::uint64_t length) noexcept {
+    if (length >= 8) {
+        if (length <= 16) return copy_ends<8>(target, source, length);
+        if (length <= 32) return copy_ends<16>(target, source, length);
         return copy_ends<16>(target, source, 32) && copy_ends<16>(target + length - 32, source + length - 32, 32);
-    if (length >= 16) return copy_ends<16>(target, source, length);
-    if (length >= 8) return copy_ends<8>(target, source, length);
+    }
     if (length >= 4) return copy_ends<4>(target, source, length);
     if (length >= 2) return copy_ends<2>(target, source, length);
     return length == 0 || copy_unit<1>(target, source);
-}
-
-/// Like copy_guarded(), for any length alike.
-[[gnu::always_inline]] inline bool copy_any(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
-    return length > 64 ? copy_long(target, source, length) != nullptr : copy_short(target, source, length);
 }
 
 /// Returns false if memory is not there or cannot be written; a part may have been copied. Without bytes, the addresses
 /// may be any.
 [[gnu::always_inline]] inline bool copy_guarded(std::byte* target, const std::byte* source,
                                                 std::uint64_t length) noexcept {
-    if (length > 64) return copy_long(target, source, length) != nullptr;
-    return length == 8 ? copy_unit<8>(target, source) : copy_short(target, source, length);
+    return length > most_copied_short ? copy_long(target, source, length) != nullptr
+                                      : copy_short(target, source, length);
 }
 
 }  // namespace viaduct

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-enum { end_count = 2, max_size = 2048, queue_size = 8, receives_ahead = 2 };
+enum { end_count = 2, max_size = 4096, queue_size = 8, receives_ahead = 2 };
 
 /* ---- Defined by cycles.c ------------------------------------------------------------------------------------------
  */

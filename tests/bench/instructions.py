@@ -25,23 +25,24 @@ BUDGETS_ARE_FOR = "gcc 12"
 TOLERANCE = 0.03
 SKIPPED = 77
 RUNS = 3
-BATCHES, CYCLES = 21, 200  # of each operation in a run
+BATCHES, CYCLES = 11, 200  # of each operation in a run
 
 # The string functions of glibc would depend on the processor. These are left for all: the SSE2 versions.
 HWCAPS = "-AVX2,-AVX512F,-AVX512VL,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM,-SSSE3,-SSE4_1,-SSE4_2"
 ENVIRONMENT = {"GLIBC_TUNABLES": f"glibc.cpu.hwcaps={HWCAPS}", "LD_BIND_NOW": "1"}
 
 EMPTY = "empty poll"
-OPERATIONS = {  # as the table and as cycles.c name them
+SIZES = {  # on both sides of what a slot holds and of what is copied without a call
+    size: f"{size} B" if size < 1024 else f"{size // 1024} KiB"
+    for size in (1, 8, 12, 16, 44, 45, 64, 256, 1024, 4096)
+}  # fmt: skip
+OPERATIONS = {  # as the tables and as cycles.c name them
     EMPTY: ("poll", 0),
-    "8 B send": ("send", 8),
-    "1 KiB send": ("send", 1024),
-    "8 B write": ("write", 8),
-    "1 KiB write": ("write", 1024),
+    **{f"{name} {operation}": (operation, size) for operation in ("send", "write") for size, name in SIZES.items()},
     "8 B read": ("read", 8),
     "1 KiB read": ("read", 1024),
 }
-COLUMNS = [*(name for name in OPERATIONS if name != EMPTY), EMPTY]
+COLUMNS = [*(f"{size} {operation}" for operation in ("send", "write", "read") for size in ("8 B", "1 KiB")), EMPTY]
 CYCLE = "a cycle"  # everything in it, with the instructions of the program
 
 POLLS = {"poll_receives": "receive", "poll_sends": "send"}  # functions of cycles.h that poll, and what they find
@@ -190,6 +191,15 @@ def table(counts: dict[str, Counts]) -> str:
     return markdown(rows)
 
 
+def curve(counts: dict[str, Counts]) -> str:
+    """A cycle by its size."""
+    rows = [["API", "a cycle", *SIZES.values()]]
+    for title, calls in counts.items():
+        rows += [[title, operation, *(f"{calls[CYCLE][f'{size} {operation}']:,}" for size in SIZES.values())]
+                 for operation in ("send", "write")]  # fmt: skip
+    return markdown(rows)
+
+
 # ---- Budgets ---------------------------------------------------------------------------------------------------------
 
 
@@ -267,7 +277,8 @@ def main() -> int:
     counts = {api.name: count_on_loopback(api, build) for api in apis}
     if arguments.check:
         return 0 if check(counts) else 1
-    report = table({APIS[api].title: calls for api, calls in counts.items()})
+    titled = {APIS[api].title: calls for api, calls in counts.items()}
+    report = f"{table(titled)}\n\n{curve(titled)}"
     print(report)
     if arguments.update:
         update(counts)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests and messages of 8 bytes on queues that one thread uses all the time, with polls for one completion. Backends
-// may have a shorter way for them.
+// Short requests and messages, mostly of 8 bytes, on queues that one thread uses all the time, with polls for one
+// completion. Backends may have a shorter way for them.
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -132,6 +133,49 @@ TEST_CASE_METHOD(EveryBackend, "words: RDMA moves them, and unsignaled requests 
     CHECK(poll(*pair.client.send_queue).context == 6);
     CHECK(theirs.load(48) == 0x99aabbccddeeff00);
     CHECK(pair.client.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "words: requests of every short length move their bytes and no others") {
+    constexpr std::size_t at = 5;  // misaligned, at both ends
+    constexpr std::size_t most = 80;
+    constexpr std::byte untouched{0xEE};
+    Busy busy(near, far);
+    auto& [pair, mine, theirs] = busy;
+    const auto prepare = [&](std::size_t seed) {
+        for (std::size_t i = 0; i < 256; ++i) {
+            mine.bytes()[i] = static_cast<std::byte>(seed + i);
+            theirs.bytes()[i] = untouched;
+        }
+    };
+    const auto check = [&](std::size_t length, std::size_t first) {
+        bool right = true;
+        for (std::size_t i = 0; i < 256; ++i) {
+            const bool moved = i >= at && i < at + length;
+            right = right && theirs.bytes()[i] == (moved ? static_cast<std::byte>(first + i - at) : untouched);
+        }
+        CHECK(right);
+    };
+    for (std::size_t length = 0; length <= most; ++length) {
+        CAPTURE(length);
+        prepare(length);
+        CHECK(busy.write(mine.sge(3, length), theirs.remote(at)) == CompletionCode::Success);
+        check(length, length + 3);
+        prepare(length + 1);
+        const Sge into = theirs.sge(at, most);
+        pair.server.post(receive_of(1, into));
+        CHECK(busy.send(mine.sge(3, length)) == CompletionCode::Success);
+        CHECK(poll(*pair.server.receive_queue).bytes == length);
+        check(length, length + 4);
+        std::ranges::fill(mine.bytes().first(256), untouched);
+        for (std::size_t i = 0; i < length; ++i) theirs.bytes()[i] = static_cast<std::byte>(length + i);
+        CHECK(busy.read(mine.sge(at, length), theirs.remote()) == CompletionCode::Success);
+        bool right = true;
+        for (std::size_t i = 0; i < 256; ++i) {
+            const bool moved = i >= at && i < at + length;
+            right = right && mine.bytes()[i] == (moved ? static_cast<std::byte>(length + i - at) : untouched);
+        }
+        CHECK(right);
+    }
 }
 
 TEST_CASE_METHOD(EveryBackend, "words: own memory outside of a region is refused") {

@@ -29,10 +29,6 @@ struct Setup {
                             });
     }
 
-    bool allows_word(std::uint32_t which, std::uint64_t offset = 0, unsigned uses = a_use) const {
-        return cache.allows_word(which, reinterpret_cast<std::uint64_t>(memory.data()) + offset, uses);
-    }
-
     OwnRegionTable table = std::move(*OwnRegionTable::create());
     alignas(4096) std::array<std::byte, 4096> memory{};
     alignas(4096) std::array<std::byte, 4096> other{};
@@ -63,35 +59,6 @@ TEST_CASE("region cache: only the range and the uses of the region are allowed")
     CHECK_FALSE(setup.allows(setup.key, 0, ~std::uint64_t{0}));
     CHECK_FALSE(setup.allows(setup.key, 0, 1, other_use));
     CHECK_FALSE(setup.allows(setup.key, 0, 1, a_use | other_use));
-}
-
-TEST_CASE("region cache: without a look-up, only the region that was used last is allowed") {
-    Setup setup;
-    CHECK_FALSE(setup.allows_word(setup.key));
-    CHECK(setup.allows(setup.key));
-    CHECK(setup.allows_word(setup.key));
-    CHECK(setup.allows_word(setup.key, 4088));
-    CHECK_FALSE(setup.allows_word(setup.key, 4089));
-    CHECK_FALSE(setup.allows_word(setup.key, ~std::uint64_t{0}));
-    CHECK_FALSE(setup.allows_word(setup.key, std::uint64_t{0} - 8));
-    CHECK_FALSE(setup.allows_word(setup.key, 0, other_use));
-    CHECK_FALSE(setup.allows_word(setup.key + 1));
-    const std::uint32_t other = setup.add(setup.other);
-    CHECK_FALSE(setup.allows_word(other));
-    CHECK(setup.allows_word(setup.key));
-    setup.table.remove(other);  // any key that becomes invalid ends what is known
-    CHECK_FALSE(setup.allows_word(setup.key));
-    CHECK(setup.allows(setup.key));
-    setup.table.remove(setup.key);
-    CHECK_FALSE(setup.allows_word(setup.key));
-    CHECK_FALSE(setup.allows_word(0));
-}
-
-TEST_CASE("region cache: a region of fewer than 8 bytes has no room for a word") {
-    Setup setup;
-    const std::uint32_t small = setup.table.add(setup.memory.data(), 7, domain, {}).value();
-    CHECK(setup.allows(small, 0, 7));
-    CHECK_FALSE(setup.allows_word(small));
 }
 
 TEST_CASE("region cache: a removed region is not allowed any more") {
@@ -136,7 +103,6 @@ TEST_CASE("region cache: nothing is allowed at first or after follow()") {
     CHECK_FALSE(setup.allows(0, 0, 0));
     CHECK(setup.allows(setup.key));
     setup.cache.follow(setup.table.table());
-    CHECK_FALSE(setup.allows_word(setup.key));
     CHECK(setup.allows(setup.key));
     CHECK(setup.reads == 2);
 }
