@@ -103,7 +103,7 @@ void Agent::stop_calling_for(int fd) noexcept {
 }
 
 void Agent::call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client) {
-    if (deadlines_.add(deadline, client) && !is_this_thread()) wake();
+    if (deadlines_.add(deadline, client)) wake();  // this thread may have decided how long it will sleep
 }
 
 void Agent::cancel_call(const Deadline& deadline, const std::weak_ptr<AgentClient>& client) noexcept {
