@@ -25,6 +25,10 @@ constexpr std::size_t max_kept = 2048;
 /// of a new connection that comes at that moment.
 constexpr std::ptrdiff_t max_idle_peers = 64;
 
+/// Acknowledgments are sent when no frame arrives, but at the latest after so many rounds in which some did: peers must
+/// not wait for ever because others send all the time.
+constexpr unsigned max_rounds_owing = 16;
+
 /// How long a process waits at most for its peers to take the last messages.
 constexpr auto linger = 1s;
 
@@ -34,6 +38,7 @@ void enlist(std::vector<std::weak_ptr<Connection>>& list, bool& is_listed,
             const std::shared_ptr<Connection>& connection) noexcept {
     if (std::exchange(is_listed, true)) return;
     try {
+        if (list.size() == list.capacity()) std::erase_if(list, [](const auto& entry) { return entry.expired(); });
         list.push_back(connection);
     } catch (const std::bad_alloc&) {
         is_listed = false;
@@ -125,11 +130,13 @@ bool Node::progress() noexcept {
                 connection->is_blocked = false;
                 connection->resume();
             }
-    if (!arrived && !owing_.empty()) acknowledge();
+    if (owing_.empty()) return arrived;
+    if (!arrived || ++rounds_owing_ >= max_rounds_owing) acknowledge();
     return arrived;
 }
 
 void Node::acknowledge() noexcept {
+    rounds_owing_ = 0;
     for (const auto& owing : std::exchange(owing_, {}))
         if (const auto connection = owing.lock()) {
             connection->is_owing = false;

@@ -138,6 +138,7 @@ private:
     std::vector<std::weak_ptr<Connection>> blocked_;
     std::vector<std::weak_ptr<Connection>> waiting_;
     std::vector<std::weak_ptr<Connection>> owing_;
+    unsigned rounds_owing_ = 0;  // in which frames arrived since the last acknowledge()
     std::vector<Endpoint*> ending_;
     std::size_t endpoints_ = 0;
     std::vector<std::shared_ptr<Connection>> closing_;
