@@ -155,7 +155,7 @@ bool FrameSpeaker::settle() {
     for (const Deadline deadline = patience(); !ended_; poll()) {
         if (requests_.is_settled() && responses_.is_settled()) return true;
         if (deadline.passed()) return false;
-        acknowledge();
+        if (told_ != executed_ + handled_) acknowledge();
         std::this_thread::yield();
     }
     return true;
