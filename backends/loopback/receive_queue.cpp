@@ -163,18 +163,21 @@ inline bool ReceiveQueue::deliver(const wire::Slot& slot, std::uint8_t flags, co
         return false;
     const Sge* const sge = receive.sges.single();
     if (sge == nullptr || receive.fault != CompletionCode::Success || length > sge->length) return false;
-    auto* const target = static_cast<std::byte*>(sge->address);
-    if constexpr (kind == Kind::Short) {
-        if (length > wire::inline_bytes || !Endpoint::may_use_known(local_, *sge, length, true) ||
-            !support::deliver_piece(target, slot.payload, length))
+    const std::byte* payload = slot.payload;
+    if (kind == Kind::Any && way_of(flags) == Way::Area) {
+        wire::External external;
+        std::memcpy(&external, slot.payload, sizeof external);
+        if (external.total != length || length > wire::fragment_bytes || external.offset > wire::area_bytes - length ||
+            length > endpoint_.max_transfer_bytes())
             return false;
-    } else {
-        const Arrival arrival = read(slot);
-        if (arrival.payload == nullptr || arrival.length != length || arrival.total != length ||
-            length > endpoint_.max_transfer_bytes() || !endpoint_.may_use(local_, *sge, length, true) ||
-            !support::deliver_piece(target, arrival.payload, length))
-            return false;
+        payload = ring_.ring().area + external.offset;
+    } else if (length > wire::inline_bytes) {
+        return false;
     }
+    if (!(kind == Kind::Short ? Endpoint::may_use_known(local_, *sge, length, true)
+                              : endpoint_.may_use(local_, *sge, length, true)) ||
+        !support::deliver_piece(static_cast<std::byte*>(sge->address), payload, length))
+        return false;
     PackedCompletion::write_success(out, receive.context, endpoint_context_, CompletedOperation::Receive, length);
     if ((flags & immediate) != 0) [[unlikely]] {
         out.immediate = slot.immediate;

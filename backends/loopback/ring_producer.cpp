@@ -5,11 +5,6 @@
 #include <utility>
 
 namespace viaduct::loopback {
-namespace {
-
-constexpr std::uint32_t area_step = 64;  // ranges are aligned to cache lines
-
-}  // namespace
 
 void RingProducer::attach(const Ring& ring, const RingConsumer& opposite) noexcept {
     ring_ = ring;
@@ -67,24 +62,9 @@ void RingProducer::read_consumed() noexcept {
     set_consumed(consumed_ + more);
 }
 
-/// The area is a ring of ranges. When it is empty, it starts at 0 again, so that light traffic uses few cache lines.
-bool RingProducer::find_range(std::uint32_t size, std::uint32_t& offset) noexcept {
-    if (area_used_ == 0) area_head_ = area_tail_ = 0;
-    if (area_used_ != 0 && area_head_ <= area_tail_) {
-        offset = area_head_;
-        return area_tail_ - area_head_ >= size;
-    }
-    offset = wire::area_bytes - area_head_ >= size ? area_head_ : 0;
-    return offset != 0 || area_head_ == 0 || area_tail_ >= size;
-}
-
-bool RingProducer::place(std::uint32_t length, std::uint32_t& offset) noexcept {
-    const std::uint32_t size = (length + area_step - 1) / area_step * area_step;
+bool RingProducer::await_range(std::uint32_t size, std::uint32_t& offset) noexcept {
     while (!find_range(size, offset))
         if (!is_room_coming()) return false;
-    area_head_ = offset + size;
-    area_end_[next_ & wire::slot_mask] = area_head_;
-    ++area_used_;
     return true;
 }
 

@@ -68,7 +68,14 @@ public:
 
     /// Finds room for `length` bytes in the area and assigns it to the next slot, until that is consumed. Returns false
     /// if there is no room.
-    bool place(std::uint32_t length, std::uint32_t& offset) noexcept;
+    [[gnu::always_inline]] bool place(std::uint32_t length, std::uint32_t& offset) noexcept {
+        const std::uint32_t size = (length + area_step - 1) / area_step * area_step;
+        if (!find_range(size, offset) && !await_range(size, offset)) return false;
+        area_head_ = offset + size;
+        area_end_[next_ & wire::slot_mask] = area_head_;
+        ++area_used_;
+        return true;
+    }
 
     /// Takes that back, before the slot is published.
     void unplace(std::uint32_t offset) noexcept {
@@ -108,6 +115,8 @@ public:
     void set_waiting(bool waiting) noexcept;
 
 private:
+    static constexpr std::uint32_t area_step = 64;  // ranges are aligned to cache lines
+
     /// The maximum number of receives of a queue. A larger difference means that the number is stale.
     static constexpr std::uint32_t max_receives = 65535;
 
@@ -126,7 +135,21 @@ private:
         }
         consumed_ = now;
     }
-    bool find_range(std::uint32_t size, std::uint32_t& offset) noexcept;
+    /// The area is a ring of ranges. When it is empty, it starts at 0 again, so that light traffic uses few cache
+    /// lines.
+    [[gnu::always_inline]] bool find_range(std::uint32_t size, std::uint32_t& offset) noexcept {
+        if (area_used_ == 0) {
+            area_head_ = area_tail_ = offset = 0;
+            return true;
+        }
+        if (area_head_ <= area_tail_) {
+            offset = area_head_;
+            return area_tail_ - area_head_ >= size;
+        }
+        offset = wire::area_bytes - area_head_ >= size ? area_head_ : 0;
+        return offset != 0 || area_tail_ >= size;
+    }
+    [[gnu::noinline]] bool await_range(std::uint32_t size, std::uint32_t& offset) noexcept;
     bool is_room_coming() noexcept;
 
     Ring ring_;

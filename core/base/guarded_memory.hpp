@@ -149,11 +149,11 @@ template <std::size_t unit>
 inline constexpr std::uint32_t most_copied_short = 64;
 [[gnu::always_inline]] inline bool copy_short(std::byte* target, const std::byte* source,
                                               std::uint64_t length) noexcept {
-    if (length >= 8) {
-        if (length <= 16) return copy_ends<8>(target, source, length);
+    if (length > 16) {
         if (length <= 32) return copy_ends<16>(target, source, length);
         return copy_ends<16>(target, source, 32) && copy_ends<16>(target + length - 32, source + length - 32, 32);
     }
+    if (length >= 8) return copy_ends<8>(target, source, length);
     if (length >= 4) return copy_ends<4>(target, source, length);
     if (length >= 2) return copy_ends<2>(target, source, length);
     return length == 0 || copy_unit<1>(target, source);
