@@ -33,14 +33,11 @@ std::uint32_t next_fragment(std::uint64_t total, std::uint64_t moved) noexcept {
 
 Reliability SendQueue::reliability() const noexcept { return endpoint_.attributes().reliability; }
 
-bool SendQueue::reports_refusals() const noexcept {
-    return reliability() == Reliability::ReliableReception ||
-           (reliability() == Reliability::ReliableDelivery &&
-            endpoint_.attributes().refused_write == RefusedWrite::Reported);
-}
-
 SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
     if (operation.code != CompletionCode::Success) return fail(operation, operation.code);
+    if (operation.stage == Stage::Unchecked)
+        if (const auto code = support::check_format(*operation.request, reliability()); code != CompletionCode::Success)
+            return fail(operation, code);
     // Fences (guide, section 5.2) need no code here, because an RDMA read completes before the next request starts.
     switch (operation.request->opcode) {
         case Opcode::Send: return send(operation);
@@ -99,8 +96,6 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
 /// The requests after it wait until the window is invalidated.
 SendQueue::Outcome SendQueue::send_and_invalidate(Operation& operation) noexcept {
     if (operation.stage == Stage::Awaiting) return await_answer(operation);
-    if (operation.request->with_immediate || reliability() == Reliability::Unreliable)
-        return fail(operation, CompletionCode::LocalFormat);
     const Outcome outcome = send(operation);
     if (outcome != Outcome::InFlight) return outcome;
     operation.stage = Stage::Awaiting;
@@ -120,10 +115,6 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
     const bool with_notice = notifies(request);
     if (operation.stage == Stage::Awaiting) return await_agent(operation);
     if (operation.stage < Stage::Started) {
-        if (fetches(request.opcode) && reliability() == Reliability::Unreliable)
-            return fail(operation, CompletionCode::LocalFormat);
-        if (request.opcode == Opcode::AtomicWrite && request.remote.address % 8 != 0)
-            return fail(operation, CompletionCode::LocalFormat);
         if (const auto code = check_pieces(operation); code != CompletionCode::Success) return fail(operation, code);
         if (with_notice) {
             if (!have_slot()) return Outcome::Blocked;
@@ -145,14 +136,9 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
 }
 
 CompletionCode SendQueue::check_pieces(const Operation& operation) noexcept {
-    if (operation.total > endpoint_.max_transfer_bytes()) return CompletionCode::LocalLength;
-    if (operation.request->opcode == Opcode::AtomicWrite)
-        return CompletionCode::Success;  // the value was copied when
-                                         // the request was posted
-    const bool written = fetches(operation.request->opcode);
-    for (const Sge& sge : operation.request->sges)
-        if (!endpoint_.may_use(local_, sge, sge.length, written)) return CompletionCode::LocalProtection;
-    return CompletionCode::Success;
+    return support::check_pieces(
+        *operation.request, operation.total, endpoint_.max_transfer_bytes(),
+        [this](const Sge& sge, bool written) { return endpoint_.may_use(local_, sge, sge.length, written); });
 }
 
 /// Performs the target's protection check here, because the target is passive.
@@ -175,7 +161,8 @@ SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& r
     std::byte* target = connection_->find_memory(region, remote.key, remote.address, operation.total,
                                                  operation.request->opcode != Opcode::RdmaRead);
     if (target != nullptr) return transfer_directly(operation, target);
-    if (connection_->peer().process_vm() && !is_atomic(operation.request->opcode)) return transfer_by_kernel(operation);
+    if (connection_->peer().process_vm() && !support::is_atomic(operation.request->opcode))
+        return transfer_by_kernel(operation);
     return transfer_by_agent(operation);
 }
 
@@ -234,7 +221,7 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
 
 /// How many bytes of an operation this side's memory is there for, at least those that were moved.
 std::uint64_t SendQueue::usable_bytes(const Operation& operation) noexcept {
-    const auto needed = fetches(operation.request->opcode) ? support::Probe::Writing : support::Probe::Reading;
+    const auto needed = support::fetches(operation.request->opcode) ? support::Probe::Writing : support::Probe::Reading;
     return std::max(operation.moved, support::usable_bytes(operation.request->sges, needed));
 }
 
@@ -248,7 +235,7 @@ SendQueue::Outcome SendQueue::lose(Operation& operation) noexcept {
 
 /// The last resort, and the only method for atomic operations on memory that is not mapped here.
 SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
-    const bool fetched = fetches(operation.request->opcode);
+    const bool fetched = support::fetches(operation.request->opcode);
     operation.way = Way::Agent;
     ring_.set_waiting(true);
     do {
@@ -308,7 +295,7 @@ void SendQueue::place_order(Operation& operation, std::uint32_t length, std::uin
 SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
     read_consumed();
     if (!ring_.is_consumed(operation.last_slot)) return Outcome::Blocked;
-    if (fetches(operation.request->opcode)) {
+    if (support::fetches(operation.request->opcode)) {
         const std::uint32_t length = next_fragment(operation.total, operation.moved);
         if (!support::scatter(operation.request->sges, operation.moved, ring_.area(operation.area_offset), length))
             return abort(operation);
@@ -322,7 +309,6 @@ SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
 SendQueue::Outcome SendQueue::flush(Operation& operation) noexcept {
     const SendRequest& request = *operation.request;
     if (operation.stage == Stage::Awaiting) return await_answer(operation);
-    if (!request.sges.empty()) return fail(operation, CompletionCode::LocalFormat);
     const auto region = connection_->peer().region(request.remote.key);
     if (!region || !may_access(*region, operation)) return refuse(operation);
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -371,7 +357,7 @@ SendQueue::Outcome SendQueue::abort(Operation& operation) noexcept {
     if (!may_fail() || !have_slot()) return Outcome::Blocked;
     const SendRequest& request = *operation.request;
     const bool notice = notifies(request);
-    if (fetches(request.opcode)) operation.moved = 0;
+    if (support::fetches(request.opcode)) operation.moved = 0;
     if (operation.moved != 0) {
         const SlotKind of_write = notice ? SlotKind::NoticeAborted : SlotKind::WriteAborted;
         ring_.publish(ring_.next(), request.opcode == Opcode::RdmaWrite ? of_write : SlotKind::MessageAborted, 0, 0, 0);
@@ -396,7 +382,7 @@ SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
     ring_.ring();
     operation.refused = true;
     refusals_.add();
-    const bool told = request.opcode != Opcode::RdmaWrite || reports_refusals();
+    const bool told = request.opcode != Opcode::RdmaWrite || support::reports_refusals(endpoint_.attributes());
     return fail(operation, told ? CompletionCode::RemoteProtection : CompletionCode::Success);
 }
 
@@ -407,7 +393,8 @@ SendQueue::Outcome SendQueue::finish_without_receive(Operation& operation) noexc
     ring_.ring();
     operation.refused = true;
     refusals_.add();
-    return fail(operation, reports_refusals() ? CompletionCode::RemoteOperation : CompletionCode::Success);
+    return fail(operation, support::reports_refusals(endpoint_.attributes()) ? CompletionCode::RemoteOperation
+                                                                             : CompletionCode::Success);
 }
 
 /// An error ends a reliable connection, so it must wait until all earlier operations are confirmed.

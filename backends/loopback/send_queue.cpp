@@ -282,14 +282,7 @@ Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& p
     Operation operation;
     operation.request = &request;
     operation.total = support::total_length(request.sges);
-    operation.code = request.fault;
-    if (is_atomic(request.opcode)) {
-        if (request.sges.size() != 1 || operation.total != sizeof operation.value)
-            operation.code = CompletionCode::LocalLength;
-        else if (request.opcode == Opcode::AtomicWrite &&
-                 !support::gather(request.sges, 0, reinterpret_cast<std::byte*>(&operation.value), operation.total))
-            operation.code = CompletionCode::LocalProtection;
-    }
+    operation.code = support::take_operands(request, operation.total, operation.value);
     if (connection_ == nullptr) {
         count_posted();
         abandon(operation, CompletionCode::Flushed);
@@ -490,7 +483,7 @@ std::uint8_t SendQueue::confirmation_flag() const noexcept {
     if (reliability() == Reliability::Unreliable) return 0;
     if (reliability() == Reliability::ReliableReception || connection_->peer_shares_receives())
         return wire::slot_flags::acknowledge;
-    return reports_refusals() ? wire::slot_flags::confirm : 0;
+    return support::reports_refusals(endpoint_.attributes()) ? wire::slot_flags::confirm : 0;
 }
 
 void SendQueue::attach(Connection& connection, const RingConsumer& incoming) noexcept {
@@ -531,7 +524,8 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
         const Operation& operation = entries_.front().ready();
         const bool begun = operation.stage == Stage::Awaiting || operation.moved != 0;
         CompletionCode code = begun ? unconfirmed() : CompletionCode::Flushed;
-        const bool silent = begun && operation.request->opcode == Opcode::Send && !reports_refusals();
+        const bool silent =
+            begun && operation.request->opcode == Opcode::Send && !support::reports_refusals(endpoint_.attributes());
         if (silent && (code == CompletionCode::RemoteOperation || code == CompletionCode::RemoteLength))
             code = CompletionCode::Success;
         abandon(operation, code);

@@ -6,7 +6,7 @@
 #include "backends/loopback/connection.hpp"
 #include "backends/loopback/region_cache.hpp"
 #include "backends/loopback/ring_producer.hpp"
-#include "backends/support/sge_list.hpp"
+#include "backends/support/send_request.hpp"
 #include "backends/support/traffic.hpp"
 
 namespace viaduct::loopback {
@@ -113,12 +113,6 @@ private:
             return operation;
         }
     };
-    static bool is_atomic(Opcode opcode) noexcept {
-        return opcode == Opcode::AtomicWrite || is_fetching_atomic(opcode);
-    }
-
-    /// Reports whether the peer returns data.
-    static bool fetches(Opcode opcode) noexcept { return opcode == Opcode::RdmaRead || is_fetching_atomic(opcode); }
 
     /// Returns the slot flags that all messages and notices of a request have, except `invalidate`.
     static std::uint8_t marks_of(const SendRequest& request) noexcept {
@@ -210,7 +204,6 @@ private:
     [[gnu::noinline]] void enqueue(const Operation& operation);
     void retire() noexcept;
     Reliability reliability() const noexcept;
-    bool reports_refusals() const noexcept;
 
     /// Returns the slot flag that makes the peer confirm the last slot of a message, or 0 for no confirmation. A
     /// confirmation is urgent only if this side's consumer does not poll.

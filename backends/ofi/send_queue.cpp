@@ -8,9 +8,6 @@
 namespace viaduct::ofi {
 namespace {
 
-/// Reports whether the peer returns data.
-bool fetches(Opcode opcode) noexcept { return opcode == Opcode::RdmaRead || is_fetching_atomic(opcode); }
-
 FrameKind kind_of(const SendRequest& request) noexcept {
     switch (request.opcode) {
         case Opcode::RdmaWrite: return FrameKind::Write;
@@ -37,12 +34,6 @@ std::uint8_t marks_of(const SendRequest& request) noexcept {
 
 Reliability SendQueue::reliability() const noexcept { return endpoint_.attributes().reliability; }
 
-bool SendQueue::reports_refusals() const noexcept {
-    return reliability() == Reliability::ReliableReception ||
-           (reliability() == Reliability::ReliableDelivery &&
-            endpoint_.attributes().refused_write == RefusedWrite::Reported);
-}
-
 /// Reports whether a request completes only when the peer has executed it. Otherwise it completes when it is sent.
 bool SendQueue::is_confirmed(const SendRequest& request) const noexcept {
     switch (request.opcode) {
@@ -51,11 +42,11 @@ bool SendQueue::is_confirmed(const SendRequest& request) const noexcept {
         case Opcode::SendInvalidate: return true;
         case Opcode::Send: break;
         default:
-            if (!notifies(request)) return reports_refusals();
+            if (!notifies(request)) return support::reports_refusals(endpoint_.attributes());
             break;
     }
     if (reliability() == Reliability::Unreliable) return false;
-    return reports_refusals() || connection_->peer_shares_receives() ||
+    return support::reports_refusals(endpoint_.attributes()) || connection_->peer_shares_receives() ||
            endpoint_.attributes().receiver_not_ready == ReceiverNotReady::Wait;
 }
 
@@ -75,17 +66,9 @@ Status SendQueue::post(const SendRequest& request) {
     operation.request = request;
     operation.total = support::total_length(request.sges);
     operation.moved = operation.value = 0;
-    operation.code = request.fault;
+    operation.code = support::take_operands(request, operation.total, operation.value);
     operation.started = false;
     operation.way = Way::Frame;
-    if (operation.code == CompletionCode::Success &&
-        (request.opcode == Opcode::AtomicWrite || is_fetching_atomic(request.opcode))) {
-        if (request.sges.size() != 1 || operation.total != 8)
-            operation.code = CompletionCode::LocalLength;
-        else if (request.opcode == Opcode::AtomicWrite &&
-                 !support::gather(request.sges, 0, reinterpret_cast<std::byte*>(&operation.value), operation.total))
-            operation.code = CompletionCode::LocalProtection;
-    }
     entries_.commit();
     count_->add();
     if (connection_ == nullptr)
@@ -188,7 +171,8 @@ void SendQueue::give_up(Executed executed, CompletionCode code) noexcept {
     if (refused) refusals_.add();
     const bool sends =
         executed.operation == CompletedOperation::Send || executed.operation == CompletedOperation::RdmaWrite;
-    executed.code = refused && sends && !reports_refusals() ? CompletionCode::Success : code;
+    executed.code =
+        refused && sends && !support::reports_refusals(endpoint_.attributes()) ? CompletionCode::Success : code;
     if (executed.code != CompletionCode::Success) executed.bytes = 0;
     complete(executed);
 }
@@ -242,23 +226,10 @@ SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
 /// Checks what only this side knows (guide, section 5.2).
 CompletionCode SendQueue::check(const Operation& operation) noexcept {
     const SendRequest& request = operation.request;
-    const bool unreliable = reliability() == Reliability::Unreliable;
-    switch (request.opcode) {
-        case Opcode::SendInvalidate:
-            if (request.with_immediate || unreliable) return CompletionCode::LocalFormat;
-            break;
-        case Opcode::Flush: return request.sges.empty() ? CompletionCode::Success : CompletionCode::LocalFormat;
-        case Opcode::AtomicWrite:
-            if (request.remote.address % 8 != 0) return CompletionCode::LocalFormat;
-            return CompletionCode::Success;  // the value was copied when the request was posted
-        default:
-            if (fetches(request.opcode) && unreliable) return CompletionCode::LocalFormat;
-            break;
-    }
-    if (operation.total > endpoint_.max_transfer_bytes()) return CompletionCode::LocalLength;
-    for (const Sge& sge : request.sges)
-        if (!endpoint_.may_use(sge, sge.length, fetches(request.opcode))) return CompletionCode::LocalProtection;
-    return CompletionCode::Success;
+    if (const auto code = support::check_format(request, reliability()); code != CompletionCode::Success) return code;
+    return support::check_pieces(
+        request, operation.total, endpoint_.max_transfer_bytes(),
+        [this](const Sge& sge, bool written) { return endpoint_.may_use(sge, sge.length, written); });
 }
 
 /// Sends the data of a send or an RDMA write in fragments.
@@ -315,7 +286,7 @@ SendQueue::Outcome SendQueue::ask(Operation& operation) noexcept {
                              .key = request.remote.key,
                              .address = request.remote.address};
     if (!connection_->send(header, std::as_bytes(std::span(words)).first(bytes))) return Outcome::Blocked;
-    if (!fetches(request.opcode)) return Outcome::InFlight;
+    if (!support::fetches(request.opcode)) return Outcome::InFlight;
     Fetch& fetch = fetches_.vacant();
     std::swap(fetch.sges, operation.sges);
     fetch.total = operation.total;

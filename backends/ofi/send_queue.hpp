@@ -6,7 +6,7 @@
 #include "backends/ofi/completion_queue.hpp"
 #include "backends/ofi/connection.hpp"
 #include "backends/support/fifo.hpp"
-#include "backends/support/sge_list.hpp"
+#include "backends/support/send_request.hpp"
 #include "backends/support/traffic.hpp"
 
 namespace viaduct::ofi {
@@ -98,7 +98,6 @@ private:
     CompletionCode check(const Operation& operation) noexcept;
     bool may_fail() noexcept;
     bool is_confirmed(const SendRequest& request) const noexcept;
-    bool reports_refusals() const noexcept;
     Reliability reliability() const noexcept;
     Executed executed(const Operation& operation, Outcome outcome) const noexcept;
     void execute_entries() noexcept;

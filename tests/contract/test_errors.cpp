@@ -188,14 +188,16 @@ TEST_CASE_METHOD(EveryBackend, "errors: a message over the maximum transfer size
 
 TEST_CASE_METHOD(EveryBackend, "errors: a fault found by the front-end is reported in order") {
     for (const Reliability level : all_levels) {
-        for (const CompletionCode fault : {CompletionCode::LocalFormat, CompletionCode::LocalLength}) {
-            CAPTURE(static_cast<int>(level), static_cast<int>(fault));
+        for (const auto& [opcode, fault] : {std::pair{Opcode::Send, CompletionCode::LocalFormat},
+                                            {Opcode::Send, CompletionCode::LocalLength},
+                                            {Opcode::AtomicWrite, CompletionCode::LocalFormat}}) {
+            CAPTURE(static_cast<int>(level), static_cast<int>(opcode), static_cast<int>(fault));
             Stage stage(near, far, level);
             const Sge into = stage.theirs.sge();
             const Sge from = stage.mine.sge();
             stage.server.post(receive_of(1, into));
             stage.client.post(send_of(1, from));
-            stage.client.post(SendRequest{.context = 2, .fault = fault});
+            stage.client.post(SendRequest{.context = 2, .opcode = opcode, .fault = fault});
             CHECK(stage.client.sent().code == CompletionCode::Success);
             const Completion faulty = stage.client.sent();
             CHECK(faulty.context == 2);
