@@ -96,7 +96,8 @@ def test_table(tool):
 
 
 def test_open_connections(tool):
-    document = document_of(tool, "--local", "-t", "connect", "--open", "64", "-n", "128")
+    document = document_of(tool, "--local", "-t", "connect", "--open", "64", "-n", "128",
+                           "--connect-timeout", "20")
     check(document["open"] == 64 and document["results"][0]["iterations"] == 128, document)
 
 
