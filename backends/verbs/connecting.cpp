@@ -225,7 +225,7 @@ Status Endpoint::answer(std::unique_ptr<Link>& link, const rdma_conn_param& requ
     rdma_conn_param terms = answer_to(request, *encoded);
     link_ = std::move(link);
     link_->hand_over(*this);
-    if (!queue_pair_->initialize(link_->id(), attributes_.access).ok()) {
+    if (!queue_pair_->initialize(link_->id(), attributes_.access, nic().flush_flags()).ok()) {
         // The connection manager no longer knows the request. The receives have not been posted to the hardware yet.
         link_.reset();
         return {Code::TimedOut, "the peer has given up"};
@@ -349,7 +349,7 @@ void Endpoint::on_response(const CmEvent& event) noexcept try {
     const Handshake handshake = decode(event.private_data);
     const std::uint8_t reads = std::min(at_most(nic().limits().max_qp_init_rd_atom, RDMA_MAX_INIT_DEPTH),
                                         event.parameters.responder_resources);
-    Status status = queue_pair_->initialize(link_->id(), attributes_.access);
+    Status status = queue_pair_->initialize(link_->id(), attributes_.access, nic().flush_flags());
     if (status.ok()) status = activate(event.parameters, reads);
     if (status.ok() && rdma_establish(link_->id()) != 0) status = Status::from_errno(errno, "rdma_establish");
     if (!status.ok()) {

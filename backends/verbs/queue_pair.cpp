@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "backends/verbs/nic.hpp"
-
 namespace viaduct::verbs {
 namespace {
 
@@ -54,15 +52,14 @@ Status QueuePair::change(ibv_qp_attr& attributes, int mask) noexcept {
     return {};
 }
 
-Status QueuePair::initialize(rdma_cm_id* id, Access access) noexcept {
+Status QueuePair::initialize(rdma_cm_id* id, Access access, int flush_flags) noexcept {
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_INIT;
     int mask = 0;
     if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return Status::from_errno(errno, "rdma_init_qp_attr");
-    const unsigned flushes = attributes.qp_access_flags & (access_flush_global | access_flush_persistent);
     attributes.qp_access_flags = 0;
     if (access.remote_write) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE;
-    if (access.remote_read && reliable_) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_READ | flushes;
+    if (access.remote_read && reliable_) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_READ | flush_flags;
     if (access.remote_atomic && reliable_) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
     return change(attributes, mask);
 }

@@ -39,8 +39,8 @@ public:
     /// The maximum size of a message that is sent inline.
     std::uint32_t inline_bytes() const noexcept { return inline_bytes_; }
 
-    /// Receives may be posted after this call.
-    Status initialize(rdma_cm_id* id, Access access) noexcept;
+    /// Receives may be posted after this call. `flush_flags`: those of the device.
+    Status initialize(rdma_cm_id* id, Access access, int flush_flags) noexcept;
 
     /// Makes the queue pair ready to receive and to send. The id must know the peer's answer or request. TimedOut: the
     /// peer has given up.
