@@ -46,7 +46,7 @@ public:
 protected:
     /// Which requests and messages are handled directly.
     enum class Kind {
-        Short,  // what a slot holds, in the regions that were used last: without a call of another function
+        Short,  // what a slot holds or a few loads copy, in the regions that were used last: without a call
         Any,
     };
 
@@ -126,7 +126,7 @@ public:
 
     /// The lock must be held, but not by poll(). Otherwise like push().
     [[gnu::always_inline]] void enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept {
-        if (!has_place()) [[unlikely]]
+        if (items_.size() >= room_ && !make_room()) [[unlikely]]
             return lose(from, completion.endpoint_context, completion.operation);
         const bool counts = solicited || completion.code != CompletionCode::Success;
         Item& item = items_.vacant();
@@ -152,10 +152,6 @@ public:
 
     /// Reports whether there are no programs that an observer has to tell.
     bool can_add_success() const noexcept { return observer_ == nullptr || record_ != nullptr; }
-
-    /// The lock must be held. Reports whether there is a place for one more completion. If it makes one or not, false
-    /// means that the completion is lost.
-    [[gnu::always_inline]] bool has_place() noexcept { return items_.size() < room_ || make_room(); }
 
     /// The lock must be held. Reports whether there is a place for a completion, which wakes nobody.
     bool is_quiet() const noexcept { return items_.size() < room_ && !is(armed); }

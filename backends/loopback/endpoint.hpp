@@ -55,22 +55,16 @@ public:
     const EndpointAttributes& attributes() const noexcept { return attributes_; }
     const DeviceAttributes& device_attributes() const noexcept;
     std::uint32_t domain_id() const noexcept { return domain_id_; }
-    /// Checks access to the first `bytes` bytes of an SGE. `cache`: of the caller.
+    /// Checks access to the first `bytes` bytes of an SGE. `cache`: of the caller. Without `looks_up`, returns false if
+    /// they are not in the region that was used last.
+    template <bool looks_up = true>
     [[gnu::always_inline]] bool may_use(RegionCache& cache, const Sge& sge, std::uint64_t bytes,
                                         bool written) const noexcept {
-        return may_use(cache, sge.key, static_cast<const std::byte*>(sge.address), bytes, written);
-    }
-    [[gnu::always_inline]] bool may_use(RegionCache& cache, std::uint32_t key, const std::byte* address,
-                                        std::uint64_t bytes, bool written) const noexcept {
-        if (bytes == 0) return true;
-        return cache.allows(key, reinterpret_cast<std::uint64_t>(address), bytes, written ? local_write : local_read,
-                            [this](const RegionView& region) { return local_uses(region); });
-    }
-    /// The same without a look-up. Returns false if the memory is not in the region that was used last.
-    [[gnu::always_inline]] static bool may_use_known(const RegionCache& cache, const Sge& sge, std::uint64_t bytes,
-                                                     bool written) noexcept {
-        return cache.allows(sge.key, reinterpret_cast<std::uint64_t>(sge.address), bytes,
-                            written ? local_write : local_read);
+        const auto address = reinterpret_cast<std::uint64_t>(sge.address);
+        const unsigned use = written ? local_write : local_read;
+        if constexpr (!looks_up) return cache.allows(sge.key, address, bytes, use);
+        return bytes == 0 || cache.allows(sge.key, address, bytes, use,
+                                          [this](const RegionView& region) { return local_uses(region); });
     }
     bool shares_receives() const noexcept { return receive_.is_shared(); }
     std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }

@@ -174,8 +174,7 @@ inline bool ReceiveQueue::deliver(const wire::Slot& slot, std::uint8_t flags, co
     } else if (length > wire::inline_bytes) {
         return false;
     }
-    if (!(kind == Kind::Short ? Endpoint::may_use_known(local_, *sge, length, true)
-                              : endpoint_.may_use(local_, *sge, length, true)) ||
+    if (!endpoint_.may_use<kind == Kind::Any>(local_, *sge, length, true) ||
         !support::deliver_piece(static_cast<std::byte*>(sge->address), payload, length))
         return false;
     PackedCompletion::write_success(out, receive.context, endpoint_context_, CompletedOperation::Receive, length);

@@ -50,12 +50,6 @@ inline void SendQueue::finish_now(const SendRequest& request, CompletedOperation
 }
 
 template <SendQueue::Kind kind>
-inline bool SendQueue::may_use(const Sge& sge, std::uint32_t length, bool written) noexcept {
-    return kind == Kind::Short ? Endpoint::may_use_known(local_, sge, length, written)
-                               : endpoint_.may_use(local_, sge, length, written);
-}
-
-template <SendQueue::Kind kind>
 inline bool SendQueue::may_access(const RemoteAddress& remote, std::uint32_t length, unsigned uses) noexcept {
     if constexpr (kind == Kind::Short) return remote_.allows(remote.key, remote.address, length, uses);
     return remote_.allows(remote.key, remote.address, length, uses,
@@ -70,7 +64,7 @@ inline SendQueue::Posted SendQueue::send_directly(const SendRequest& request, st
     if (confirm != 0 && !completions_.polls_all() &&
         (kind == Kind::Short || !completions_.will_find_confirmation(*this)))
         return Posted::No;
-    if (!may_use<kind>(request.sges[0], length, false)) return Posted::No;
+    if (!endpoint_.may_use<kind == Kind::Any>(local_, request.sges[0], length, false)) return Posted::No;
     auto* const source = static_cast<const std::byte*>(request.sges[0].address);
     wire::Slot& slot = ring_.next();
     std::uint8_t flags = marks_of(request) | confirm;
@@ -104,7 +98,7 @@ inline SendQueue::Posted SendQueue::access_directly(const SendRequest& request, 
     constexpr bool is_read = use == RemoteUse::Read;
     if (is_read ? reliability() == Reliability::Unreliable : request.with_immediate) return Posted::No;
     auto* const own = static_cast<std::byte*>(request.sges[0].address);
-    if (!may_use<kind>(request.sges[0], length, is_read)) return Posted::No;
+    if (!endpoint_.may_use<kind == Kind::Any>(local_, request.sges[0], length, is_read)) return Posted::No;
     const RemoteAddress& remote = request.remote;
     if (!may_access<kind>(remote, length, reachable | (is_read ? read : write))) return Posted::No;
     auto* target = reinterpret_cast<std::byte*>(remote.address);

@@ -131,8 +131,6 @@ private:
     template <Kind kind>
     [[gnu::always_inline]] Posted send_directly(const SendRequest& request, std::uint32_t length) noexcept;
     template <Kind kind>
-    [[gnu::always_inline]] bool may_use(const Sge& sge, std::uint32_t length, bool written) noexcept;
-    template <Kind kind>
     [[gnu::always_inline]] bool may_access(const RemoteAddress& remote, std::uint32_t length, unsigned uses) noexcept;
     [[gnu::always_inline]] void finish_in_turn(const SendRequest& request, CompletedOperation operation,
                                                std::uint32_t bytes, std::uint64_t last_slot) noexcept;

@@ -39,8 +39,6 @@ public:
     /// Ends the thread.
     void stop() noexcept;
 
-    bool is_this_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
-
     /// Calls the client's on_ready while the descriptor is readable or hung up, or while it is writable. Throws
     /// std::bad_alloc.
     Status watch(int fd, const std::shared_ptr<AgentClient>& client, Until until = Until::Readable);
