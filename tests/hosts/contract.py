@@ -4,6 +4,7 @@
 some processes at the same time. PATTERN selects some of them, for example "rule 6*"."""
 import concurrent.futures
 import os
+import re
 import subprocess
 import sys
 
@@ -41,6 +42,10 @@ def run(hosts, program, tests):
     return process.returncode == 0 and NOTHING not in output.lower(), output
 
 
+def without_durations(output):
+    return "".join(line for line in output.splitlines(keepends=True) if not re.match(r"\d+\.\d+ s: ", line))
+
+
 def main():
     enter()
     program, *pattern = sys.argv[1:]
@@ -48,11 +53,10 @@ def main():
         tests = names(program, *pattern or [None])
         check(tests, "there are no tests")
         shares = [share for start in range(SHARES) if (share := tests[start::SHARES])]
-        failures = 0
-        for passed, output in pool.map(lambda share: run(hosts, program, share), shares):
-            failures += not passed
-            print(output, flush=True)
-    return min(failures, 1)
+        results = list(pool.map(lambda share: run(hosts, program, share), shares))
+    for passed, output in sorted(results, reverse=True):  # failures last: of long outputs, reports show the ends
+        print(output if passed else without_durations(output), flush=True)
+    return 0 if all(passed for passed, _ in results) else 1
 
 
 if __name__ == "__main__":

@@ -170,8 +170,10 @@ bool Port::lost(const Where& where) {
 
 bool Port::lost_peer(const Where& where) {
     const ConnectionEvent loss = event(where);
-    if (loss.kind == ConnectionEventKind::Lost) return loss.reason == Code::Unreachable;
-    return loss.kind == ConnectionEventKind::Disconnected && !node.able().tells_loss;
+    if (loss.kind == ConnectionEventKind::Disconnected && !node.able().tells_loss) return true;
+    const bool by_peer = loss.kind == ConnectionEventKind::Lost && loss.reason == Code::Unreachable;
+    require(by_peer, std::string("the peer was lost, but the event says: ") + loss.why.c_str(), where);
+    return by_peer;
 }
 
 bool Port::quiet() {
