@@ -9,11 +9,11 @@ const char* const library = "librpma.so.0";
 const int rights = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
 const char* const refusal = ""; /* librpma has no private data there */
 
-/* Whether this end and the other one flush to persistence. */
+/* Whether the memory of this end and of the other one is registered for flushes to persistence. Where the device
+ * flushes by itself, the stock library 1.3 cannot register volatile memory for that, nor flush it at the other end. */
 static bool persistent, peer_persistent;
 
-/* Announces that its memory may be flushed to persistence, if it may: the stock library 1.3 cannot register volatile
- * memory for that if the device flushes by itself. */
+/* Announces that its memory may be flushed to persistence, if it may. */
 void prepare(End* end, Introduction* own) {
     const int usage = RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST |
                       RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | rights | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
@@ -146,16 +146,16 @@ static void flush_to(End* end, enum rpma_flush_type type, size_t length) {
 
 static void begin_flush(End* end) {
     flush_to(end, RPMA_FLUSH_TYPE_VISIBILITY, 70000);
-    if (peer_persistent) /* exceeds the region; the stock library accepts that, too */
+    if (persistent && peer_persistent) /* exceeds the region; the stock library accepts that, too */
         flush_to(end, RPMA_FLUSH_TYPE_PERSISTENT, MEMORY_BYTES);
-    else
+    if (!peer_persistent)
         CHECK_EQ(
             rpma_flush(end->conn, end->there, TARGET, 1, RPMA_FLUSH_TYPE_PERSISTENT, RPMA_F_COMPLETION_ALWAYS, NULL),
             RPMA_E_NOSUPP);
 }
 
 static void end_flush(End* end) {
-    for (int i = 0; i < (persistent ? 2 : 1); ++i) {
+    for (int i = 0; i < (persistent && peer_persistent ? 2 : 1); ++i) {
         hear_done(end);
         check_and_clear(TARGET + 12345, 70000, 50);
         say_done(end);
