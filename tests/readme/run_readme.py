@@ -35,6 +35,10 @@ until_it_listens() { until ss -ltn | grep -q ":$1"; do sleep 0.1; done }
 EXAMPLE = """cp $SOURCES/examples/common.h . && cp $SOURCES/examples/hello.c program.c && rm -f program
 sed 's,\\.\\./,,' $SOURCES/examples/{}/end.h > end.h
 """
+TRACED = r"""printf '%s\n' '#include <vipl.h>' 'int main(void) { VIP_NIC_HANDLE nic;' \
+    '    return VipOpenNic("VINIC", &nic) || VipCloseNic(nic); }' > program.c
+cc program.c $(pkg-config --cflags --libs vipl) -o program
+"""
 # Run before the blocks that begin so, and behind them.
 BEFORE = {
     "cc program.c $(pkg-config --cflags --libs dat2)": EXAMPLE.format("dat"),
@@ -43,12 +47,11 @@ BEFORE = {
     VIADUCT_CONNECT_RETRY_MS=50000 ./program client 127.0.0.1 7204 "over the valley"
 } &
 """,
-    "vi-run": r"""vi-run --adapter ib0 dtest -P ib0 & until_it_listens 15828
-printf '%s\n' '#include <vipl.h>' 'int main(void) { VIP_NIC_HANDLE nic;' \
-    '    return VipOpenNic("VINIC", &nic) || VipCloseNic(nic); }' > program.c
-cc program.c $(pkg-config --cflags --libs vipl) -o program
+    "vi-run": "vi-run --adapter ib0 dtest -P ib0 & until_it_listens 15828\n" + TRACED,
+    # The trace of the block before, which Debian 13 has no dtest for.
+    "vi-port": TRACED + """vi-run --trace=calls.txt ./program
+mkdir src && cp $SOURCES/examples/hello.c $SOURCES/examples/vipl/end.h src
 """,
-    "vi-port": "mkdir src && cp $SOURCES/examples/hello.c $SOURCES/examples/vipl/end.h src\n",
     "vi-info": "vi-ping --listen 7471 & until vi-info --listeners | grep -q 7471; do sleep 0.1; done\n",
 }
 BEHIND = {"./dev build": "wait $!\n", "dtest": "wait $!\n", "c++": "./program\n", "export PYTHONPATH": "wait $!\n"}
