@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -197,8 +198,9 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "introspection: a forked child do
         const auto child = wire.receive<pid_t>();
         require(ask(process).at("endpoint_count") == 1, "the answer of the parent");
         require(kill(child, SIGSTOP) == 0, "the child must live longer");
+        const UniqueFd end(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
         wire.notify();
-        pollfd look{.fd = wire.fd(), .events = POLLRDHUP, .revents = 0};
+        pollfd look{.fd = end.get(), .events = POLLIN, .revents = 0};
         require(poll(&look, 1, patience().poll_timeout_ms()) == 1, "the end of the parent");
         const bool found = is_found(process);
         kill(child, SIGKILL);
