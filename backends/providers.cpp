@@ -4,17 +4,17 @@
 #include <iterator>
 
 #include "backends/loopback/provider.hpp"
-#include "backends/ofi/provider.hpp"
+#include "backends/tcp/provider.hpp"
 #include "backends/verbs/provider.hpp"
 #include "core/provider.hpp"
 
 namespace viaduct {
 
 /// In order of preference: RDMA devices where there are any, shared memory for this host,
-/// libfabric for all others.
+/// TCP for all others.
 std::span<backend::Provider* const> built_in_providers() noexcept {
     static loopback::Provider loopback_provider;
-    static backend::Provider* list[] = {verbs::verbs_provider(), &loopback_provider, ofi::ofi_provider()};
+    static backend::Provider* list[] = {verbs::verbs_provider(), &loopback_provider, tcp::tcp_provider()};
     static auto* const end = std::remove(std::begin(list), std::end(list), nullptr);  // not part of this build
     return {std::begin(list), end};
 }

@@ -30,7 +30,6 @@ std::string_view to_string(Way way) noexcept {
         case Way::Agent: return "agent";
         case Way::Device: return "device";
         case Way::Frame: return "frame";
-        case Way::Offer: return "offer";
     }
     return "unknown";
 }

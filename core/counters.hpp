@@ -38,10 +38,9 @@ enum class Way : std::uint8_t {
     Kernel,  ///< loopback: with process_vm_readv(2) or process_vm_writev(2)
     Agent,   ///< loopback: by the target's agent
     Device,  ///< verbs: by the RDMA device
-    Frame,   ///< ofi: in frames
-    Offer,   ///< ofi: at least partly in blocks that the receiver reads
+    Frame,   ///< tcp: in frames
 };
-inline constexpr std::size_t ways = 8;
+inline constexpr std::size_t ways = 7;
 
 /// As in the JSON documents of core/introspection.hpp: "rdma_write", "slot".
 VIADUCT_EXPORT std::string_view to_string(CountedOperation operation) noexcept;
@@ -61,7 +60,7 @@ struct Traffic {
 
 /// Values since the endpoint was created. An operation is counted when this side has executed it, even if the peer
 /// has not confirmed it yet; one that fails here or is flushed is not counted. With verbs, operations of this side are
-/// counted when they are handed to the device, with ofi when they are sent, even if the peer then refuses them. The
+/// counted when they are handed to the device, with tcp when they are sent, even if the peer then refuses them. The
 /// values are read one by one: while the endpoint is in use, they may belong to slightly different times.
 struct VIADUCT_EXPORT EndpointCounters {
     std::array<std::array<Traffic, ways>, counted_operations> traffic{};

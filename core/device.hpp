@@ -144,7 +144,7 @@ public:
     /// The number of devices; 0 if the machine has none.
     static Result<std::uint32_t> count();
 
-    /// The name of the selected backend: "loopback", "verbs" or "ofi".
+    /// The name of the selected backend: "loopback", "verbs" or "tcp".
     static Result<std::string_view> backend_name();
 
     /// The number of the device of the selected backend with this name. InvalidParameter: no such device.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <string>
 
@@ -25,6 +26,15 @@ Result<backend::Provider*> find_if(Predicate predicate) noexcept {
         if (fits.value()) return provider;
     }
     return Status(Code::InvalidParameter, "no suitable backend");
+}
+
+/// The value of VIADUCT_BACKEND. The backend tcp has replaced ofi.
+std::string_view wanted_backend() noexcept {
+    const std::string_view name = setting("VIADUCT_BACKEND");
+    if (name != "ofi") return name;
+    static std::atomic<bool> noticed = false;
+    if (!noticed.exchange(true)) log(LogLevel::Warning, "VIADUCT_BACKEND=ofi means tcp now");
+    return "tcp";
 }
 
 /// Returns the selected provider if the environment selects one, otherwise null: all may be used.
@@ -81,7 +91,7 @@ void warn_of_backend() noexcept try {
 
 /// Lists the devices of the backend that VIADUCT_BACKEND names, otherwise those of all backends.
 void warn_of_device() noexcept try {
-    const std::string_view only = setting("VIADUCT_BACKEND");
+    const std::string_view only = wanted_backend();
     std::vector<std::string> names;
     for (const backend::Provider* provider : providers()) {
         const auto devices = provider->devices();
@@ -119,7 +129,7 @@ Result<backend::Provider*> find_provider_of(std::string_view device) noexcept {
 }
 
 Result<backend::Provider*> selected_provider() noexcept {
-    const std::string_view backend = setting("VIADUCT_BACKEND");
+    const std::string_view backend = wanted_backend();
     const std::string_view device = setting("VIADUCT_DEVICE");
     const bool by_device = backend.empty() && !device.empty();
     const auto provider = by_device ? find_provider_of(device) : find_provider(backend);

@@ -92,7 +92,7 @@ void add_common_options(options::options_description& description) {
     auto add = description.add_options();
     add("api", text("NAME", "vipl"), "programming interface: vipl, dat, rpma or core");
     add("backend", text("NAME"),
-        "loopback, verbs or ofi (default: $VIADUCT_BACKEND, or the one that reaches the server)");
+        "loopback, verbs or tcp (default: $VIADUCT_BACKEND, or the one that reaches the server)");
     add("device,I", count("N")->default_value(0), "number of the device to open");
     add("version,V", "print the version and exit");
     add("help,h", "print this help and exit");
@@ -126,8 +126,8 @@ void retry_for(measure::Timeout patience) {
 std::uint32_t choose_device(const options::variables_map& given) {
     if (given.count("backend") != 0) {
         const auto& backend = given["backend"].as<std::string>();
-        if (backend != "loopback" && backend != "verbs" && backend != "ofi")
-            throw UsageError("unknown backend '" + backend + "': choose loopback, verbs or ofi");
+        if (backend != "loopback" && backend != "verbs" && backend != "tcp")
+            throw UsageError("unknown backend '" + backend + "': choose loopback, verbs or tcp");
         setenv("VIADUCT_BACKEND", backend.c_str(), 1);
     }
     if (is_client(given) && given["device"].defaulted() && setting("VIADUCT_DEVICE").empty())

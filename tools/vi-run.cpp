@@ -39,7 +39,7 @@ options::options_description describe() {
     auto add = description.add_options();
     add("adapter", options::value<std::vector<std::string>>()->value_name("NAME"),
         "make NAME a DAT adapter; may be given several times");
-    add("backend", text("NAME"), "loopback, verbs or ofi (sets VIADUCT_BACKEND)");
+    add("backend", text("NAME"), "loopback, verbs or tcp (sets VIADUCT_BACKEND)");
     add("device,I", text("NAME"), "the device that a program uses by default (sets VIADUCT_DEVICE)");
     add("log", text("LEVEL"), "error, warning, info or debug (sets VIADUCT_LOG)");
     add("trace", text("[=FILE]")->implicit_value(""),
@@ -132,7 +132,7 @@ Settings settings_of(const options::variables_map& given, const Installation& in
         setenv(name, value.c_str(), 1);  // for the devices below
     };
     if (given.count("backend") != 0)
-        set("VIADUCT_BACKEND", one_of(given, "backend", "backend", {"loopback", "verbs", "ofi"}));
+        set("VIADUCT_BACKEND", one_of(given, "backend", "backend", {"loopback", "verbs", "tcp"}));
     if (given.count("log") != 0)
         set("VIADUCT_LOG", one_of(given, "log", "log level", {"error", "warning", "info", "debug"}));
     if (given.count("device") != 0) {

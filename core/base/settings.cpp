@@ -26,8 +26,22 @@ bool is_first_warning(std::string_view variable) noexcept {
 }  // namespace
 
 std::string_view setting(const char* variable) noexcept {
-    const char* value = std::getenv(variable);
-    return value == nullptr ? "" : value;
+    const char* const value = std::getenv(variable);
+    if (value != nullptr && *value != '\0') return value;
+    constexpr std::string_view prefix = "VIADUCT_";
+    constexpr std::string_view own = "TCP_";
+    constexpr std::string_view old = "OFI_";
+    const std::string_view name = variable;
+    std::array<char, 64> old_name{};
+    if (name.size() >= old_name.size() || name.substr(std::min(prefix.size(), name.size()), own.size()) != own)
+        return "";
+    std::ranges::copy(name, old_name.begin());
+    std::ranges::copy(old, old_name.begin() + prefix.size());
+    const char* const old_value = std::getenv(old_name.data());
+    if (old_value == nullptr) return "";
+    if (is_first_warning(variable))
+        log(LogLevel::Warning, "%s is called %s now, and this version still takes it", old_name.data(), variable);
+    return old_value;
 }
 
 std::optional<unsigned> number_setting(const NumberSetting& wanted) noexcept {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Settings in environment variables. An empty variable counts as not set. A value that cannot be used is reported once.
+// Settings of the backend tcp may still have the names of its predecessor, ofi.
 #pragma once
 
 #include <charconv>
@@ -31,13 +32,12 @@ struct NumberSetting {
 
 inline constexpr NumberSetting connect_retry_setting{.variable = "VIADUCT_CONNECT_RETRY_MS"};
 inline constexpr NumberSetting spin_setting{.variable = "VIADUCT_SPIN_US"};
-inline constexpr NumberSetting ofi_timeout_setting{
-    .variable = "VIADUCT_OFI_TIMEOUT_MS", .least = 1, .most = std::numeric_limits<int>::max()};
-inline constexpr NumberSetting ofi_lanes_setting{.variable = "VIADUCT_OFI_LANES", .least = 1, .most = 16};
-inline constexpr NumberSetting ofi_insecure_setting{.variable = "VIADUCT_OFI_INSECURE", .most = 1};
+inline constexpr NumberSetting tcp_timeout_setting{
+    .variable = "VIADUCT_TCP_TIMEOUT_MS", .least = 1, .most = std::numeric_limits<int>::max()};
+inline constexpr NumberSetting tcp_insecure_setting{.variable = "VIADUCT_TCP_INSECURE", .most = 1};
 
-inline constexpr NumberSetting number_settings[] = {connect_retry_setting, spin_setting, ofi_timeout_setting,
-                                                    ofi_lanes_setting, ofi_insecure_setting};
+inline constexpr NumberSetting number_settings[] = {connect_retry_setting, spin_setting, tcp_timeout_setting,
+                                                    tcp_insecure_setting};
 
 /// The value of such a variable; none if it is not set or cannot be used.
 VIADUCT_EXPORT std::optional<unsigned> number_setting(const NumberSetting& setting) noexcept;

@@ -115,8 +115,8 @@ class Machine:
         return [*network.client.prefix, *pinned(self.cpu, *command)]
 
     def environment(self, network: Network) -> dict[str, str]:
-        device = {"VIADUCT_DEVICE": f"viaduct-{network.interface}"} if self.backend == "ofi" else {}
-        return {"VIADUCT_BACKEND": self.backend, "VIADUCT_OFI_INSECURE": "1"} | device
+        device = {"VIADUCT_DEVICE": f"viaduct-{network.interface}"} if self.backend == "tcp" else {}
+        return {"VIADUCT_BACKEND": self.backend, "VIADUCT_TCP_INSECURE": "1"} | device
 
 
 @contextlib.contextmanager
@@ -415,7 +415,7 @@ def usable_apis(machine: Machine) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench hosts", description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help=argparse.SUPPRESS)
-    parser.add_argument("--backend", default="ofi", help="another backend, to try this script: only over 127.0.0.1")
+    parser.add_argument("--backend", default="tcp", help="another backend, to try this script: only over 127.0.0.1")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--write", action="store_true", help="write the tables to docs/performance.md")
     arguments = parser.parse_args()
@@ -426,7 +426,7 @@ def main() -> int:
     apis = usable_apis(machine)
     with contextlib.ExitStack() as stack:
         networks = [loopback()]
-        if arguments.backend == "ofi":
+        if arguments.backend == "tcp":
             networks.append(stack.enter_context(veth()))
         samples = collect(machine, networks, apis, arguments.rounds)
         idle = idle_table(machine, networks, apis) if apis else ""

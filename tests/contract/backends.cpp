@@ -24,16 +24,16 @@ constexpr BackendUnderTest backends[] = {
     {.name = "fake", .counts = false, .provider = make_fake},
     {.name = "null", .by_default = false, .provider = make_null_provider},
     {.name = "loopback", .several_processes = true, .provider = [] { return borrow("loopback"); }},
-    {.name = "ofi",
+    {.name = "tcp",
      .by_default = false,
      .several_processes = true,
      .lives_by_descriptors = true,
-     .provider = [] { return borrow("ofi"); }},
+     .provider = [] { return borrow("tcp"); }},
     {.name = "verbs", .several_processes = true, .by_device = true, .provider = [] { return borrow("verbs"); }},
 };
 
 /// VIADUCT_BACKEND selects one of them. Otherwise the tests run on each backend that has a device, except those that
-/// need a network of their own: the suite hosts makes one for ofi, because some tests call hosts that must not be
+/// need a network of their own: the suite hosts makes one for tcp, because some tests call hosts that must not be
 /// called.
 std::vector<const BackendUnderTest*> backends_here() {
     const char* only = std::getenv("VIADUCT_BACKEND");

@@ -170,7 +170,8 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
             const ConnectionEvent event = port.event();
             // Sockets of the previous connection may have been closed meanwhile.
             const bool served = event.kind == ConnectionEventKind::Established;
-            require(served || event.kind == ConnectionEventKind::Unreachable, "the client is told");
+            require(served || event.kind == ConnectionEventKind::Unreachable,
+                    std::string("the client is told, not: ") + event.why.c_str());
             require(served || spare != 0 || std::strstr(event.why.c_str(), "RLIMIT_NOFILE") != nullptr, "why");
             require(served || !event.why.empty(), "why");
             wire.notify();

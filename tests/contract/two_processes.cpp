@@ -28,7 +28,7 @@ std::span<const Path> paths(const BackendUnderTest& backend) noexcept {
         Path{.name = "heap, process_vm_* refused", .memory = Memory::Heap, .process_vm = false},
         Path{.name = "shared mapping, process_vm_* refused", .memory = Memory::Shareable, .process_vm = false},
     };
-    const bool one = backend.by_device || backend.name == "ofi";
+    const bool one = backend.by_device || backend.name == "tcp";
     return one ? std::span(all).subspan(1, 1) : std::span(all);
 }
 

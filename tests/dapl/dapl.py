@@ -39,7 +39,7 @@ class Place:
         self.name, self.library, self.configuration = name, library, configuration
         loopback = name == "loopback"
         self.hosts = None  # if they are those of tests/hosts
-        self.backend = {"loopback": "loopback", "guest": "verbs", "hosts": "ofi"}[name]
+        self.backend = {"loopback": "loopback", "guest": "verbs", "hosts": "tcp"}[name]
         self.adapter = "viaduct-lo" if loopback else "adapter"
         self.address = "127.0.0.1" if loopback else "10.0.0.2"
 

@@ -69,7 +69,7 @@ class Namespaces(namespaces.Hosts):
 
     def hurry(self):
         self.bound_s = 2
-        self.settings["VIADUCT_OFI_TIMEOUT_MS"] = str(1000 * self.bound_s)
+        self.settings["VIADUCT_TCP_TIMEOUT_MS"] = str(1000 * self.bound_s)
 
     def kept(self, _):
         return []

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-from hosts import NEAR, PRELOAD, Failed, Hosts, check, enter
+from hosts import NEAR, Failed, Hosts, check, enter
 
 PATIENCE_S = 240
 SHARES = 4
@@ -30,8 +30,7 @@ def names(program, pattern):
 
 def run(hosts, program, tests):
     escaped = ",".join(name.replace(",", "\\,") for name in tests)
-    preload = ["env", f"LD_PRELOAD={os.environ[PRELOAD]}"] if PRELOAD in os.environ else []
-    process = hosts.start(NEAR, [*preload, program, "--durations", "yes", escaped],
+    process = hosts.start(NEAR, [program, "--durations", "yes", escaped],
                           {"VIADUCT_TEST_HOST_2": hosts.network}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)
     try:

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests of hosts.py itself, without the library: two hosts with a link, any number of them, and nothing left."""
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -48,19 +47,6 @@ def test_a_link_that_is_cut_and_repaired(hosts):
     check("LOWER_UP" not in hosts.run(NEAR, "ip", "link", "show", DEVICES[NEAR]), "host 1 has a carrier")
     hosts.repair()
     test_sockets_in_both_directions(hosts)
-
-
-def test_libfabric(hosts):
-    if not shutil.which("fi_pingpong"):
-        print("there is no fi_pingpong")
-        return
-    for provider in "tcp", "tcp;ofi_rxm":
-        kind = "rdm" if "rxm" in provider else "msg"
-        command = ["fi_pingpong", "-p", provider, "-e", kind, "-I", "10", "-S", "64"]
-        with hosts.start(FAR, command, stdout=subprocess.DEVNULL) as server:
-            await_port(server)
-            hosts.run(NEAR, *command, ADDRESSES[FAR])
-            check(server.wait() == 0, f"the server of fi_pingpong over {provider} failed")
 
 
 def test_many_pairs(_):

@@ -13,11 +13,10 @@ The hosts are two network namespaces that exist only during this command, linked
 These are the names of the hosts in tests/vm, so programs can run in either place. The namespaces have no names and
 belong to processes, so any number of commands can run at the same time, and nothing remains even after SIGKILL.
 
-An ordinary user needs user namespaces. The exit status is 77, for "skipped", if there are no namespaces, no veth
-devices or no libfabric; otherwise it is that of the first command that failed.
+An ordinary user needs user namespaces. The exit status is 77, for "skipped", if there are no namespaces or no
+veth devices; otherwise it is that of the first command that failed.
 
 Scripts in this directory import this file: enter() moves the script to host 1, and Hosts() makes host 2."""
-import ctypes.util
 import os
 import re
 import secrets
@@ -32,7 +31,6 @@ NEAR, FAR = 1, 2  # numbers of the hosts
 ADDRESSES = {NEAR: "10.0.0.1", FAR: "10.0.0.2"}
 DEVICES = {NEAR: "veth1", FAR: "veth2"}
 PATIENCE_S = 60  # a command that takes longer hangs
-PRELOAD = "VIADUCT_TEST_PRELOAD"  # a library for the command on a host of its own
 INSIDE = "VIADUCT_TEST_HOST_1"  # the process that is on host 1
 
 
@@ -56,14 +54,12 @@ def ways_to_unshare():
     yield ["unshare", "--user", "--map-root-user", "--net"]
 
 
-def enter(libfabric=True):
+def enter():
     """Starts the script again in a new network namespace. It returns there."""
     if os.environ.get(INSIDE) == str(os.getpid()):
         return
     if lacking := [program for program in ("unshare", "nsenter", "setpriv", "ip") if not shutil.which(program)]:
         skip(f"no {', no '.join(lacking)}")
-    if libfabric and not ctypes.util.find_library("fabric"):
-        skip("no libfabric")
     problem = ""
     for way in ways_to_unshare():
         attempt = subprocess.run([*way, "ip", "link", "add", "veth1", "type", "veth", "peer", "name", "veth2"],
@@ -85,7 +81,7 @@ class Hosts:
                                        stdout=subprocess.PIPE)
         check(self.holder.stdout.readline() == b"\n", "unshare failed")
         self.network = f"/proc/{self.holder.pid}/ns/net"
-        self.settings = {"VIADUCT_BACKEND": "ofi", "VIADUCT_OFI_KEY_FILE": self.new_key()}
+        self.settings = {"VIADUCT_BACKEND": "tcp", "VIADUCT_TCP_KEY_FILE": self.new_key()}
         self.run(NEAR, "ip", "link", "add", DEVICES[NEAR], "type", "veth", "peer", "name", DEVICES[FAR],
                  "netns", str(self.holder.pid))
         for host in ADDRESSES:
@@ -235,9 +231,8 @@ def run_tests(names, *arguments):
 def alone(command):
     commands = "link set lo up", "address add 127.0.0.2/8 dev lo", "address flush dev lo to ::1"
     subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)
-    defaults = {"VIADUCT_BACKEND": "ofi", "VIADUCT_TEST_LACKS": "one_sided shared_services"}
-    preloaded = {"LD_PRELOAD": os.environ[PRELOAD]} if PRELOAD in os.environ else {}
-    os.execvpe(command[0], command, {**defaults, **os.environ, **preloaded})
+    defaults = {"VIADUCT_BACKEND": "tcp", "VIADUCT_TEST_LACKS": "one_sided shared_services"}
+    os.execvpe(command[0], command, {**defaults, **os.environ})
 
 
 def main():

@@ -13,7 +13,7 @@ import textwrap
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/migration/pairs.md"
 APIS = {"vipl": "VIPL", "dat": "DAT", "rpma": "librpma"}
-BACKENDS = {"verbs": "Over RDMA devices", "ofi": "Over TCP"}
+BACKENDS = {"verbs": "Over RDMA devices", "tcp": "Over TCP"}
 
 with open(pathlib.Path(__file__).with_name("expected.json"), encoding="utf-8") as file:
     EXPECTED = json.load(file)

@@ -70,11 +70,11 @@ def extract(page: str, language: str) -> list[str]:
 
 def joined(blocks: list[str]) -> list[str]:
     """What is run on the second host needs what runs on the first: two blocks in one script."""
-    server, client = (block for block in blocks if block.startswith("export VIADUCT_OFI_KEY_FILE"))
+    server, client = (block for block in blocks if block.startswith("export VIADUCT_TCP_KEY_FILE"))
     server = re.sub(r"(?m)^(vi-ping --listen [\w -]*\w).*", r"\1 > listening & until grep on listening; do :; done",
                     server)
     client = client.replace("HOST", "$(sed 's/.*on \\(.*\\):.*/\\1/' listening)")
-    rest = [block for block in blocks if not block.startswith("export VIADUCT_OFI_KEY_FILE")]
+    rest = [block for block in blocks if not block.startswith("export VIADUCT_TCP_KEY_FILE")]
     return [*rest, server + client]
 
 

@@ -61,7 +61,7 @@ def test_values(tool):
         return
     if os.path.basename(tool) == "vi-run":
         expect("", tool, "--adapter", "")
-        expect("loopback verbs ofi", tool, "--backend", "")
+        expect("loopback verbs tcp", tool, "--backend", "")
         expect("error warning info debug", tool, "--log", "=", "")
         expect("text json perfetto", tool, "--trace-format", "")
         expect("", tool, "--trace", "=", "")  # a file
@@ -70,7 +70,7 @@ def test_values(tool):
     expect("rpma", tool, "--api", "r")
     expect("rpma", tool, "--api", "=", "r")
     expect("vipl dat rpma core", tool, "--api", "=")
-    expect("loopback verbs ofi", tool, "--backend", "")
+    expect("loopback verbs tcp", tool, "--backend", "")
     expect("send write read", tool, "--op", "")
     if os.path.basename(tool) == "vi-perf":
         expect("latency bandwidth rate connect", tool, "--test", "")
@@ -84,7 +84,7 @@ def test_programs(tool):
     """The options of vi-run end with the program."""
     if os.path.basename(tool) != "vi-run":
         return
-    given = [[], ["--adapter", "ib0"], ["--adapter", "=", "ib0"], ["--backend", "ofi"], ["--log", "info"],
+    given = [[], ["--adapter", "ib0"], ["--adapter", "=", "ib0"], ["--backend", "tcp"], ["--log", "info"],
              ["-I", "lo"], ["--trace-format", "json"], ["-q"], ["--summary", "--adapter", "ib0", "--stock"]]
     for options in given:
         check("bash" in complete(tool, *options, "bas"), f"{options}: bash")

@@ -157,7 +157,7 @@ class Mapping:
                 yield f"attributes: {api}: {name} is in no row"
 
     def faults_of_limits(self):
-        for backend in "loopback", "ofi":
+        for backend in "loopback", "tcp":
             actual = limits_of(backend)
             for row in self.tables["limits"]["rows"]:
                 if row[backend] != actual[row["limit"]]:

@@ -12,7 +12,7 @@ from command_line import PATIENCE_S, Tool, check, finish
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SETTINGS = re.compile(r'"(VIADUCT_[A-Z_]+)"')
-ALONE = {"VIADUCT_OFI_INTERFACES": "lo"}  # opens no port to a network
+ALONE = {"VIADUCT_TCP_INTERFACES": "lo"}  # opens no port to a network
 
 
 def run(tool, *options, status=0, **variables):
@@ -89,7 +89,7 @@ def test_bad_options(tool):
 def test_installation(tool):
     found = document(tool)
     backends = {backend["name"]: backend for backend in found["backends"]}
-    check(set(backends) == {"verbs", "loopback", "ofi"}, str(backends))
+    check(set(backends) == {"verbs", "loopback", "tcp"}, str(backends))
     devices = [device["host"] for device in backends["loopback"]["devices"]]
     check(devices == [f"127.0.0.{number}" for number in range(1, 9)], str(devices))
     check(backends["loopback"]["limits"]["default_queue_depth"] == 8192, str(backends["loopback"]))
@@ -102,8 +102,8 @@ def test_installation(tool):
 
 
 def test_a_backend_without_a_device(tool):
-    ofi = next(each for each in document(tool, VIADUCT_OFI_INTERFACES="none")["backends"] if each["name"] == "ofi")
-    check(ofi["state"] == "missing" or "VIADUCT_OFI_INTERFACES" in ofi["reason"], str(ofi))
+    tcp = next(each for each in document(tool, VIADUCT_TCP_INTERFACES="none")["backends"] if each["name"] == "tcp")
+    check(tcp["state"] == "missing" or "VIADUCT_TCP_INTERFACES" in tcp["reason"], str(tcp))
 
 
 def test_a_device(tool):
@@ -145,7 +145,7 @@ def test_settings(tool):
         ("VIADUCT_SPIN_US", "10", ""),
         ("VIADUCT_SPIN_US", "10us", "'10us' is not a number from 0 to 4294967295"),
         ("VIADUCT_CONNECT_RETRY_MS", "-1", "'-1' is not a number from 0 to 4294967295"),
-        ("VIADUCT_OFI_KEY_FILE", "/no/such/key", "cannot be read"),
+        ("VIADUCT_TCP_KEY_FILE", "/no/such/key", "cannot be read"),
         ("VIADUCT_BACKND", "loopback", "did you mean VIADUCT_BACKEND?"),
         ("VIADUCT_WINGS", "2", "no such setting"),
     ]:
@@ -158,7 +158,7 @@ def test_every_setting_is_known(tool):
     for directory in "core", "backends", "api":
         for source in (ROOT / directory).rglob("*.[ch]pp"):
             names.update(SETTINGS.findall(source.read_text()))
-    check({"VIADUCT_BACKEND", "VIADUCT_OFI_LANES", "VIADUCT_SPIN_US"} <= names, str(names))
+    check({"VIADUCT_BACKEND", "VIADUCT_TCP_SECURITY", "VIADUCT_SPIN_US"} <= names, str(names))
     for setting in document(tool, **{name: "1" for name in names})["settings"]:
         check("no such setting" not in setting.get("problem", ""), f"vi-info does not know {setting['name']}")
 

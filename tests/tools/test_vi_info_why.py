@@ -118,10 +118,10 @@ def test_listeners_with_other_services(info):
             check(info.why(f"localhost:{service}", works=True)["step"] == "listener", "why")
 
 
-def test_listeners_of_ofi(info):
-    with info.server(api="rpma", VIADUCT_BACKEND="ofi") as (service, process):
+def test_listeners_of_tcp(info):
+    with info.server(api="rpma", VIADUCT_BACKEND="tcp") as (service, process):
         found = info.listener(service)
-        check(found["backend"] == "ofi" and found["processes"][0]["pid"] == process, str(found))
+        check(found["backend"] == "tcp" and found["processes"][0]["pid"] == process, str(found))
 
 
 def test_nothing_listens(info):
@@ -198,7 +198,7 @@ def test_why_a_listener_of_another_user(info):
     if not has_another_user():
         return
     with info.server(prefix=ANOTHER_USER) as (service, process):
-        info.fails(f"localhost:{service}", "listener", "the listener belongs to user", "VIADUCT_BACKEND=ofi")
+        info.fails(f"localhost:{service}", "listener", "the listener belongs to user", "VIADUCT_BACKEND=tcp")
         check(info.listener(service)["uid"] == NOBODY, "uid")
         # The other user may not look into this process, but is told whose it is.
         with info.server() as (own_service, _):
@@ -242,9 +242,9 @@ def test_why_a_host_that_no_backend_reaches(info):
 
 
 def test_why_a_backend_that_a_setting_excludes(info):
-    info.fails(f"{NEIGHBOUR}:1", "backend", "ofi: VIADUCT_BACKEND excludes it", "VIADUCT_BACKEND=ofi",
+    info.fails(f"{NEIGHBOUR}:1", "backend", "tcp: VIADUCT_BACKEND excludes it", "VIADUCT_BACKEND=tcp",
                VIADUCT_BACKEND="loopback")
-    info.fails(f"{NEIGHBOUR}:1", "backend", "ofi: VIADUCT_DEVICE excludes it", "Unset VIADUCT_DEVICE",
+    info.fails(f"{NEIGHBOUR}:1", "backend", "tcp: VIADUCT_DEVICE excludes it", "Unset VIADUCT_DEVICE",
                VIADUCT_DEVICE="viaduct-lo2")
 
 
@@ -254,7 +254,7 @@ def test_why_settings_that_name_nothing(info):
 
 
 def test_why_a_misspelt_setting(info):
-    way = json.loads(info.run("--json", "--why", "localhost", VIADUCT_BACKND="ofi"))
+    way = json.loads(info.run("--json", "--why", "localhost", VIADUCT_BACKND="tcp"))
     check(way["steps"][0]["result"] == "warning" and "VIADUCT_BACKEND?" in way["steps"][0]["finding"], str(way))
 
 
@@ -267,15 +267,15 @@ def test_why_the_default_device_leads_elsewhere(info):
 # ---- Other networks ------------------------------------------------------------------------------------------------
 
 def test_why_a_listener_of_another_backend(info):
-    with info.server(VIADUCT_DEVICE="viaduct-lo", VIADUCT_BACKEND="ofi") as (service, _):
-        info.fails(f"localhost:{service}", "listener", "of another backend", "VIADUCT_BACKEND=ofi")
+    with info.server(VIADUCT_DEVICE="viaduct-lo", VIADUCT_BACKEND="tcp") as (service, _):
+        info.fails(f"localhost:{service}", "listener", "of another backend", "VIADUCT_BACKEND=tcp")
     with info.server() as (service, _):
         info.fails(f"localhost:{service}", "listener", "of another backend", "VIADUCT_BACKEND=loopback",
-                   VIADUCT_BACKEND="ofi")
+                   VIADUCT_BACKEND="tcp")
 
 
-def test_why_ofi_works(info):
-    settings = {"VIADUCT_BACKEND": "ofi", "VIADUCT_OFI_KEY_FILE": key_file()}
+def test_why_tcp_works(info):
+    settings = {"VIADUCT_BACKEND": "tcp", "VIADUCT_TCP_KEY_FILE": key_file()}
     with info.server(**settings) as (service, process):
         finding = info.why(f"10.0.0.1:{service}", works=True, **settings)
         check(str(process) in finding["finding"], str(finding))
@@ -283,27 +283,27 @@ def test_why_ofi_works(info):
 
 
 def test_why_nobody_at_the_port(info):
-    info.fails("localhost:1", "listener", "nothing listens at the port", VIADUCT_BACKEND="ofi")
+    info.fails("localhost:1", "listener", "nothing listens at the port", VIADUCT_BACKEND="tcp")
 
 
 def test_why_a_key_that_cannot_be_used(info):
     info.fails("localhost:1", "device", "the key cannot be used", "key file",
-               VIADUCT_BACKEND="ofi", VIADUCT_OFI_KEY_FILE="/etc/passwd")
+               VIADUCT_BACKEND="tcp", VIADUCT_TCP_KEY_FILE="/etc/passwd")
 
 
 def test_why_the_peer_has_another_key(info):
-    with info.server(VIADUCT_BACKEND="ofi", VIADUCT_OFI_KEY_FILE=key_file()) as (service, _):
-        info.fails(f"10.0.0.1:{service}", "listener", "requires a key", "VIADUCT_OFI_KEY_FILE", VIADUCT_BACKEND="ofi")
-        info.fails(f"10.0.0.1:{service}", "listener", "VIADUCT_OFI_KEY_FILE has another content", "the same key",
-                   VIADUCT_BACKEND="ofi", VIADUCT_OFI_KEY_FILE=key_file())
-    with info.server(VIADUCT_BACKEND="ofi", VIADUCT_OFI_INSECURE="1") as (service, _):
-        info.fails(f"10.0.0.1:{service}", "listener", "VIADUCT_OFI_INSECURE on both or none", VIADUCT_BACKEND="ofi")
+    with info.server(VIADUCT_BACKEND="tcp", VIADUCT_TCP_KEY_FILE=key_file()) as (service, _):
+        info.fails(f"10.0.0.1:{service}", "listener", "requires a key", "VIADUCT_TCP_KEY_FILE", VIADUCT_BACKEND="tcp")
+        info.fails(f"10.0.0.1:{service}", "listener", "VIADUCT_TCP_KEY_FILE has another content", "the same key",
+                   VIADUCT_BACKEND="tcp", VIADUCT_TCP_KEY_FILE=key_file())
+    with info.server(VIADUCT_BACKEND="tcp", VIADUCT_TCP_INSECURE="1") as (service, _):
+        info.fails(f"10.0.0.1:{service}", "listener", "VIADUCT_TCP_INSECURE on both or none", VIADUCT_BACKEND="tcp")
 
 
 def test_why_another_program_at_the_port(info):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         target = f"localhost:{listener.getsockname()[1]}"
-        info.fails(target, "listener", "does not answer", VIADUCT_BACKEND="ofi")
+        info.fails(target, "listener", "does not answer", VIADUCT_BACKEND="tcp")
 
 
 def main():

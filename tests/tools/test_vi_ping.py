@@ -59,7 +59,7 @@ def test_settings_that_cannot_be_used(tool):
     for variable, value, usable, status in [
         ("VIADUCT_LOG", "loud", "error, warning, info or debug", 1),
         ("VIADUCT_CONNECT_RETRY_MS", "soon", "a number from 0 to 4294967295", 1),
-        ("VIADUCT_BACKEND", "ether", "verbs, loopback, ofi", 2),
+        ("VIADUCT_BACKEND", "ether", "verbs, loopback, tcp", 2),
         ("VIADUCT_DEVICE", "viaduct-lo8", "viaduct-lo0, viaduct-lo1", 2),
     ]:
         result = tool.run("-c", "1", "-W", "20", "localhost:nobody-is-here", status=status, **{variable: value})

@@ -61,7 +61,7 @@ def test_bad_options(tool):
     for options, reason in [
         ([], "no program given"),
         (["--no-such-option", "true"], "no-such-option"),
-        (["--backend", "ether", "true"], "unknown backend 'ether': choose one of loopback, verbs, ofi"),
+        (["--backend", "ether", "true"], "unknown backend 'ether': choose one of loopback, verbs, tcp"),
         (["--log", "loud", "true"], "unknown log level 'loud': choose one of error, warning, info, debug"),
         (["--device", "abc", "true"], "unknown device 'abc': choose one of viaduct-lo0, "),
         (["--adapter", "", "true"], "bad adapter name ''"),

@@ -74,7 +74,7 @@ constexpr Explanation codes[] = {
     VIADUCT_RETURN(
         VIP_NOT_REACHABLE, "The NIC does not reach the host.",
         "A loopback NIC reaches this host only. Open a NIC that leads to the host, such as viaduct-eth0, or "
-        "set VIADUCT_DEVICE or VIADUCT_BACKEND: vi-info --why HOST tells. Over ofi also if the host does not "
+        "set VIADUCT_DEVICE or VIADUCT_BACKEND: vi-info --why HOST tells. Over tcp also if the host does not "
         "answer, or the two ends have different keys.",
         "section 3.3"),
     VIADUCT_RETURN(VIP_ERROR_NOT_SUPPORTED, "The provider does not support the call or the type of information.",

@@ -26,8 +26,8 @@ constexpr Backend backends[] = {
     {"verbs", "RDMA devices", "libibverbs and librdmacm",
      "no RDMA device has a network interface with an address (ibv_devices, rdma link)"},
     {"loopback", "processes of one user on this host", "nothing", ""},
-    {"ofi", "other hosts over TCP", "the headers of libfabric and OpenSSL",
-     "no network interface is up and has an address, or VIADUCT_OFI_INTERFACES excludes them all"},
+    {"tcp", "other hosts", "the headers of OpenSSL",
+     "no network interface is up and has an address, or VIADUCT_TCP_INTERFACES excludes them all"},
 };
 
 /// The device to open for the limits and abilities of a backend: if possible, one that no other host can reach.
@@ -110,12 +110,6 @@ Json describe_adapters() {
 
 /// The version that a library tells or, if it has no call for that, nothing.
 std::string version_of(const std::string& file) {
-    if (file.starts_with("libfabric.so")) {
-        void* const library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_NOLOAD);
-        auto* const version =
-            reinterpret_cast<std::uint32_t (*)()>(library == nullptr ? nullptr : dlsym(library, "fi_version"));
-        if (version != nullptr) return fmt::format("{}.{}", version() >> 16, version() & 0xffff);
-    }
     for (const std::string_view own : {"libviaduct", "libvipl", "libdat2", "libdaplviaduct"})
         if (file.starts_with(own)) return VIADUCT_VERSION;
     return "";
@@ -127,8 +121,8 @@ Json describe_libraries() {
     const auto add = [](dl_phdr_info* info, std::size_t, void* list) {
         const std::filesystem::path path(info->dlpi_name);
         const std::string file = path.filename();
-        for (const std::string_view name : {"libviaduct", "libvipl", "libdat2", "libdaplviaduct", "librpma",
-                                            "libfabric", "libibverbs", "librdmacm"}) {
+        for (const std::string_view name :
+             {"libviaduct", "libvipl", "libdat2", "libdaplviaduct", "librpma", "libssl", "libibverbs", "librdmacm"}) {
             if (!file.starts_with(std::string(name) + ".so")) continue;
             std::error_code error;
             const std::string real = std::filesystem::canonical(path, error);

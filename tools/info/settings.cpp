@@ -17,10 +17,20 @@ namespace {
 
 constexpr std::string_view prefix = "VIADUCT_";
 constexpr std::string_view prefix_of_tests = "VIADUCT_TEST_";
-constexpr std::array<std::string_view, 12> names{
-    "VIADUCT_BACKEND",          "VIADUCT_DEVICE",    "VIADUCT_OFI_KEY_FILE", "VIADUCT_OFI_INSECURE",
-    "VIADUCT_OFI_INTERFACES",   "VIADUCT_OFI_LANES", "VIADUCT_OFI_PROVIDER", "VIADUCT_OFI_TIMEOUT_MS",
-    "VIADUCT_CONNECT_RETRY_MS", "VIADUCT_SPIN_US",   "VIADUCT_LOG",          "DAT_OVERRIDE"};
+constexpr std::array<std::string_view, 14> names{"VIADUCT_BACKEND",
+                                                 "VIADUCT_DEVICE",
+                                                 "VIADUCT_TCP_KEY_FILE",
+                                                 "VIADUCT_TCP_CERT",
+                                                 "VIADUCT_TCP_KEY",
+                                                 "VIADUCT_TCP_CA",
+                                                 "VIADUCT_TCP_SECURITY",
+                                                 "VIADUCT_TCP_INSECURE",
+                                                 "VIADUCT_TCP_INTERFACES",
+                                                 "VIADUCT_TCP_TIMEOUT_MS",
+                                                 "VIADUCT_CONNECT_RETRY_MS",
+                                                 "VIADUCT_SPIN_US",
+                                                 "VIADUCT_LOG",
+                                                 "DAT_OVERRIDE"};
 
 /// What programs and tests of Viaduct pass on; nobody means these.
 constexpr std::array<std::string_view, 4> internal_names{"VIADUCT_TRACE_BOARD", "VIADUCT_CRASH_SEED",
@@ -44,7 +54,7 @@ std::string problem_of(std::string_view name, const std::string& value) {
     if (name == "VIADUCT_DEVICE" && !value.empty() && !find_device(value).ok())
         return fmt::format("there is no device '{}'{}", value,
                            setting("VIADUCT_BACKEND").empty() ? "" : " of this backend");
-    if ((name == "VIADUCT_OFI_KEY_FILE" || name == "DAT_OVERRIDE") && access(value.c_str(), R_OK) != 0)
+    if ((name == "VIADUCT_TCP_KEY_FILE" || name == "DAT_OVERRIDE") && access(value.c_str(), R_OK) != 0)
         return fmt::format("'{}' cannot be read", value);
     for (const NumberSetting& setting : number_settings)
         if (name == setting.variable && !value.empty() && !setting.parse(value))

@@ -157,9 +157,8 @@ private:
             return fmt::format("Unset {} or set VIADUCT_BACKEND={}, which reaches the host through {}.",
                                selecting_variable(), provider->name(), name_of(route.value().device));
         }
-        if (!find_provider("ofi").ok())
-            return "This build lacks ofi, the backend for other hosts: build it with the headers of libfabric and "
-                   "OpenSSL.";
+        if (!find_provider("tcp").ok())
+            return "This build lacks tcp, the backend for other hosts: build it with the headers of OpenSSL.";
         return "Other hosts need a network interface with a route to them (ip route get HOST) and, in a container, one "
                "of its own.";
     }
@@ -203,7 +202,7 @@ private:
             return "The lines above say which key file cannot be used. A key file belongs to you or root, has at least "
                    "16 bytes and is not readable by others: (umask 077; head -c 32 /dev/urandom > FILE), on all hosts "
                    "the same.";
-        if (status.code() == Code::Unsupported) return "Install libfabric (Debian: libfabric1).";
+        if (status.code() == Code::Unsupported) return "Install OpenSSL (Debian: libssl3).";
         return "VIADUCT_LOG=debug may tell more.";
     }
 
@@ -276,7 +275,7 @@ private:
                         fmt::format("the listener belongs to user {}, and this process to {}: {}",
                                     text((*other)["user"]), user_of_this_process(), text_of_listener(*other)),
                         "Processes of different users cannot connect through shared memory. Run both as the same user, "
-                        "or use VIADUCT_BACKEND=ofi with a key file for both.");
+                        "or use VIADUCT_BACKEND=tcp with a key file for both.");
         if (const Json* const there = first([&](const Json& each) {
                 return in_own_network(each) && is_own(each) && each["backend"] != device_.provider->name();
             }))
@@ -292,7 +291,7 @@ private:
             return fail("listener",
                         fmt::format("the listener is in another network namespace: {}", text_of_listener(*there)),
                         "Run both in the same network namespace (nsenter --net, docker run --network), or connect them "
-                        "through VIADUCT_BACKEND=ofi.");
+                        "through VIADUCT_BACKEND=tcp.");
         return fail("listener",
                     fmt::format("nobody listens on service {} at {} ({})", target_.service, text_of_host(host_),
                                 text_of(answer)),
@@ -332,17 +331,16 @@ private:
     std::string advice_on_answer(const Status& answer) const {
         switch (answer.code()) {
             case Code::PermissionDenied:
-                return is_set("VIADUCT_OFI_KEY_FILE")
-                           ? "Both ends need a copy of the same key file in VIADUCT_OFI_KEY_FILE."
-                           : "Set VIADUCT_OFI_KEY_FILE to a copy of the key of the other end.";
+                return is_set("VIADUCT_TCP_KEY_FILE")
+                           ? "Both ends need a copy of the same key file in VIADUCT_TCP_KEY_FILE."
+                           : "Set VIADUCT_TCP_KEY_FILE to a copy of the key of the other end.";
             case Code::TimedOut:
                 return "Is the host up, and does a firewall let the port pass? A stopped process does not answer "
                        "either.";
             case Code::Unreachable:
                 return "The host or the process at the port closes the connection: check the address, the port and "
-                       "whether the program there uses Viaduct with VIADUCT_BACKEND=ofi.";
-            case Code::Unsupported:
-                return "Both ends need the same version of Viaduct and the same VIADUCT_OFI_PROVIDER.";
+                       "whether the program there uses Viaduct with VIADUCT_BACKEND=tcp.";
+            case Code::Unsupported: return "Both ends need the same version of Viaduct.";
             case Code::InvalidParameter: return "Another program, not Viaduct, listens at the port.";
             default: return "VIADUCT_LOG=debug may tell more.";
         }

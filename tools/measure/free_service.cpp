@@ -15,7 +15,7 @@ FreeService::FreeService() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXE
     address.sin_family = AF_INET;
     socklen_t length = sizeof address;
     auto* const any = reinterpret_cast<sockaddr*>(&address);
-    // The backend ofi listens on the port of a service, which this option permits. The system does not give out a port
+    // The backend tcp listens on the port of a service, which this option permits. The system does not give out a port
     // twice, with or without it.
     const int on = 1;
     (void)::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

@@ -96,8 +96,8 @@ def entry_page(data, kinds, title, text):
 
 
 def limit_table(rows):
-    lines = header("", "loopback", "ofi", *(f"above it: {title}" for title in ("VIPL", "DAT", "librpma", "core")))
-    return lines + [row(limit["about"], *(f"{limit[backend]:,}" for backend in ("loopback", "ofi")),
+    lines = header("", "loopback", "tcp", *(f"above it: {title}" for title in ("VIPL", "DAT", "librpma", "core")))
+    return lines + [row(limit["about"], *(f"{limit[backend]:,}" for backend in ("loopback", "tcp")),
                         *(limit[api] for api in APIS)) for limit in rows]
 
 

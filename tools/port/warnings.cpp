@@ -13,7 +13,7 @@
 namespace viaduct::port {
 namespace {
 
-// The limits of loopback and ofi devices; RDMA devices may have lower ones.
+// The limits of loopback and tcp devices; RDMA devices may have lower ones.
 constexpr std::uint64_t max_depth = 65535;
 constexpr std::uint64_t max_completions = 1 << 20;
 constexpr std::uint64_t max_transfer_bytes = 1 << 30;
@@ -111,7 +111,7 @@ private:
         const auto value = value_of(expression, constants_);
         if (value && *value > most)
             warn(Rule::DepthLimit, token,
-                 fmt::format("{} is above {}, the limit of Viaduct's loopback and ofi devices; RDMA devices may allow "
+                 fmt::format("{} is above {}, the limit of Viaduct's loopback and tcp devices; RDMA devices may allow "
                              "less",
                              *value, most));
     }

@@ -7,7 +7,7 @@
     viaduct.core    the model that the three APIs share; the shortest way to write a test
 
 Peers are processes of one host, which communicate over shared memory, or processes of any hosts, over RDMA devices or
-TCP. The environment variable VIADUCT_BACKEND chooses one of them for the whole process: loopback, verbs or ofi. Without
+TCP. The environment variable VIADUCT_BACKEND chooses one of them for the whole process: loopback, verbs or tcp. Without
 it, each name and each address has its own.
 
 Conventions of all four packages:

@@ -58,7 +58,7 @@ _new_interpreter = multiprocessing.get_context("spawn")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the option, and the setting of pytest.ini."""
-    about = "the backend of viaduct: loopback, verbs or ofi"
+    about = "the backend of viaduct: loopback, verbs or tcp"
     parser.getgroup("viaduct").addoption("--viaduct-backend", metavar="NAME", help=about)
     parser.addini("viaduct_backend", about)
 
@@ -78,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def backend() -> str:
-    """The name of the backend: "loopback", "verbs" or "ofi". Skips the test if the backend has no device."""
+    """The name of the backend: "loopback", "verbs" or "tcp". Skips the test if the backend has no device."""
     name = core.backend()
     if not core.devices():
         pytest.skip(f"the backend {name} finds no device")

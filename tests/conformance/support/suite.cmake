@@ -63,7 +63,7 @@ function(conformance_label label)
   set_property(TEST ${ARGN} APPEND PROPERTY LABELS ${label})
 endfunction()
 
-# conformance_over_backends(NAMES...): programs that find faults of a backend. tests/hosts runs them over ofi in the tests
+# conformance_over_backends(NAMES...): programs that find faults of a backend. tests/hosts runs them over tcp in the tests
 # of every change, the others only in those of all.
 function(conformance_over_backends)
   set_property(GLOBAL APPEND PROPERTY conformance_over_backends ${ARGN})

@@ -15,7 +15,7 @@ from viaduct.memory import Buffer
 
 
 def backend() -> str:
-    """Returns the name of the backend of devices(): "loopback", "verbs" or "ofi"."""
+    """Returns the name of the backend of devices(): "loopback", "verbs" or "tcp"."""
     return _core.backend()
 
 

@@ -96,7 +96,7 @@ class Counters(typing.NamedTuple):
                        this side: send, rdma_write, rdma_write_immediate, rdma_read, atomic_write, fetch_add,
                        compare_swap. Of the peer, if this process takes part: receive, receive_immediate, serve_write,
                        serve_read, serve_atomic. Ways of loopback: slot, area, mapped, kernel, agent; of verbs: device;
-                       of ofi: frame, offer.
+                       of tcp: frame.
     posted_receives    receives that were posted, and their capacity
     credit_waits       requests that had to wait because the peer had posted no receive
     refusals           requests that the peer did not permit

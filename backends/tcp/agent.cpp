@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/tcp/agent.hpp"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "backends/tcp/node.hpp"
+#include "core/base/thread.hpp"
+
+namespace viaduct::tcp {
+namespace {
+
+// Events that do not belong to a client.
+constexpr std::uint64_t event_id = 0;
+constexpr std::uint64_t links_id = ~std::uint64_t{0};
+constexpr std::uint64_t call_id = links_id - 1;
+
+/// How long the agent sleeps while consumers poll. Frames for a consumer that has stopped polling wait that long.
+constexpr int stand_back_ms = 2;
+
+/// How often they have to poll in that time. Those that poll now and then still need the agent.
+constexpr std::uint32_t many_polls = 64;
+
+/// How often the agent looks for frames before it lets others take the lock.
+constexpr int rounds = 16;
+
+}  // namespace
+
+Result<std::unique_ptr<Agent>> Agent::start(Node& node) {
+    std::unique_ptr<Agent> agent(new Agent(node));
+    if (const Status status = agent->prepare(); !status.ok()) return status;
+    agent->thread_ = start_thread([raw = agent.get()] { raw->run(); });
+    pthread_setname_np(agent->thread_.native_handle(), "viaduct-agent");
+    return agent;
+}
+
+Status Agent::prepare() {
+    epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll_) return Status::from_errno(errno, "epoll_create1");
+    event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!event_) return Status::from_errno(errno, "eventfd");
+    epoll_event of_event{.events = EPOLLIN, .data = {.u64 = event_id}};
+    epoll_event of_links{.events = 0, .data = {.u64 = links_id}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, event_.get(), &of_event) != 0 ||
+        epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, node_.links_fd(), &of_links) != 0)
+        return Status::from_errno(errno, "epoll_ctl");
+    return {};
+}
+
+void Agent::stop() noexcept {
+    if (!thread_.joinable()) return;
+    {
+        const Node::Guard guard(node_);
+        stop_ = true;
+        wake();
+    }
+    end_thread(thread_);
+}
+
+void Agent::wake() noexcept {
+    const std::uint64_t one = 1;
+    (void)!write(event_.get(), &one, sizeof one);
+}
+
+Status Agent::watch(int fd, const std::shared_ptr<AgentClient>& client, Until until) {
+    unwatch(fd);
+    const std::uint64_t id = next_id_++;
+    ids_[fd] = id;  // first, because it does no harm if the next line runs out of memory
+    watches_.emplace(id, Watch{fd, client});
+    const std::uint32_t events = until == Until::Readable ? EPOLLIN | EPOLLRDHUP : EPOLLOUT;
+    epoll_event event{.events = events, .data = {.u64 = id}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+        watches_.erase(id);
+        ids_.erase(fd);
+        return Status::from_errno(errno, "epoll_ctl");
+    }
+    return {};
+}
+
+void Agent::unwatch(int fd) noexcept {
+    const auto found = ids_.find(fd);
+    if (found == ids_.end()) return;
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    watches_.erase(found->second);
+    ids_.erase(found);
+}
+
+Status Agent::call_for(int fd, void (*on_readable)() noexcept) noexcept {
+    if (on_readable_ != nullptr) return {Code::Busy, "the thread watches another descriptor"};
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = call_id}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return Status::from_errno(errno, "epoll_ctl");
+    on_readable_ = on_readable;
+    return {};
+}
+
+void Agent::stop_calling_for(int fd) noexcept {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    on_readable_ = nullptr;
+}
+
+void Agent::call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client) {
+    if (deadlines_.add(deadline, client)) wake();  // this thread may have decided how long it will sleep
+}
+
+void Agent::cancel_call(const Deadline& deadline, const std::weak_ptr<AgentClient>& client) noexcept {
+    deadlines_.remove(deadline, client);
+}
+
+void Agent::sleep_begins() noexcept {
+    ++sleepers_;
+    if (stands_back_) wake();
+}
+
+/// While consumers poll, the descriptor of the links is readable for each frame, which must not wake the agent.
+void Agent::watch_links(bool wanted) noexcept {
+    if (std::exchange(watches_links_, wanted) == wanted) return;
+    epoll_event event{.events = wanted ? EPOLLIN : 0u, .data = {.u64 = links_id}};
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, node_.links_fd(), &event);
+}
+
+/// Does what is due, and returns how long the thread may sleep.
+int Agent::work() noexcept {
+    sleeps_long_ = false;
+    while (const auto due = deadlines_.take_due())
+        if (const auto client = due->lock()) client->on_deadline();
+    const std::uint32_t polls = node_.polls();
+    stands_back_ = polls - std::exchange(polls_seen_, polls) >= many_polls && sleepers_ == 0;
+    const auto at_most = [this](int limit) {
+        const int timeout = deadlines_.timeout_ms();
+        return timeout < 0 ? limit : std::min(timeout, limit);
+    };
+    watch_links(!stands_back_);
+    if (stands_back_) return at_most(stand_back_ms);
+    for (int round = 0; node_.progress(); ++round)
+        if (round == rounds) return 0;
+    node_.acknowledge();
+    sleeps_long_ = true;
+    return deadlines_.timeout_ms();
+}
+
+void Agent::run() noexcept {
+    std::array<epoll_event, 64> events;
+    int count = 0;
+    while (true) {
+        int timeout = 0;
+        void (*call)() noexcept = nullptr;
+        {
+            const Node::Guard guard(node_);
+            if (stop_) return;
+            for (int i = 0; i < count; ++i) {
+                const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
+                if (id == event_id) {
+                    std::uint64_t rings = 0;
+                    (void)!read(event_.get(), &rings, sizeof rings);
+                } else if (id == call_id) {
+                    call = on_readable_;
+                } else if (id != links_id) {
+                    const auto found = watches_.find(id);
+                    if (found == watches_.end()) continue;  // unwatched after epoll_wait reported it
+                    if (const auto client = found->second.client.lock()) client->on_ready();
+                }
+            }
+            timeout = work();
+        }
+        if (call != nullptr) {
+            call();
+            timeout = 0;  // there may be work now
+        }
+        count = std::max(0, epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout));
+        if (timeout != 0) wakeups_.add();
+    }
+}
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/tcp/link.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "backends/support/guarded.hpp"
+#include "backends/support/sge_list.hpp"
+#include "backends/tcp/connection.hpp"
+#include "backends/tcp/connector.hpp"
+#include "backends/tcp/node.hpp"
+#include "core/base/address_text.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::tcp {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How long a peer that has connected may take to authenticate and to say Hello.
+constexpr auto greeting_time = 5s;
+
+/// How long the peer may take to close its end of the socket, and what it may send meanwhile.
+constexpr auto leaving_time = 1s;
+constexpr std::size_t max_discarded = std::size_t{64} << 10;
+
+/// What waits for room in the socket, before those that send have to wait.
+constexpr std::size_t out_room = 64 * 1024;
+
+/// A peer that does not read what it causes is lost.
+constexpr std::size_t max_untaken = std::size_t{16} << 20;
+
+/// A payload of fewer bytes goes through the buffer.
+constexpr std::size_t least_direct = most_copied;
+
+/// The last bytes of a frame always do, so that they become visible last and one function completes requests. With
+/// them, the beginning of the next frame is read.
+constexpr std::size_t kept_back = 8;
+constexpr std::size_t read_ahead = 512;
+
+/// How often a link reads before others have a turn.
+constexpr int max_reads = 32;
+
+std::size_t total_of(std::span<const iovec> pieces) noexcept {
+    std::size_t total = 0;
+    for (const iovec& piece : pieces) total += piece.iov_len;
+    return total;
+}
+
+/// Whether the memory can be read, one byte of each page. A system call would notice only in the middle of a frame.
+bool is_there(std::span<const iovec> pieces) noexcept {
+    constexpr std::size_t page = 4096;
+    std::byte last{};
+    for (const iovec& piece : pieces) {
+        const auto* const bytes = static_cast<const std::byte*>(piece.iov_base);
+        for (std::size_t at = 0; at < piece.iov_len; at += page)
+            if (!copy_guarded(&last, bytes + at, 1)) return false;
+        if (piece.iov_len != 0 && !copy_guarded(&last, bytes + piece.iov_len - 1, 1)) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+// ---- Life --------------------------------------------------------------------------------------------------------
+
+Link::Link(Node& node, Socket socket, Role role, std::uint16_t port) noexcept
+    : node_(node),
+      socket_(std::move(socket)),
+      role_(role),
+      port_(port),
+      state_(role == Role::Client ? State::Connecting : State::ShakingHands) {}
+
+Link::~Link() {
+    node_.agent().cancel_call(deadline_, weak_from_this());
+    if (!refuses_) return;
+    socket_.close();  // whose descriptor is the reserve
+    if (const auto port = acceptor_.lock()) port->reserve_descriptor();
+}
+
+Result<std::shared_ptr<Link>> Link::connect(Node& node, const HostAddress& to, std::uint16_t port) {
+    auto socket = Socket::connect(node.host(), to, port);
+    if (!socket.ok()) return socket.status();
+    auto link = std::make_shared<Link>(node, std::move(*socket), Role::Client, port);
+    link->remote_ = to;
+    if (const Status status = node.add(link); !status.ok()) return status;
+    link->expect_room(true);
+    return link;
+}
+
+Result<std::shared_ptr<Link>> Link::accept(Node& node, const std::shared_ptr<Port>& port, Socket socket, bool refuses) {
+    auto link = std::make_shared<Link>(node, std::move(socket), Role::Server, port->number());
+    link->remote_ = link->socket_.peer_host();
+    link->acceptor_ = port;
+    link->refuses_ = refuses;
+    if (const Status status = node.add(link); !status.ok()) return status;
+    link->deadline_ = Deadline::after(greeting_time);
+    node.agent().call_at(link->deadline_, link);
+    if (const Status status = link->begin(); !status.ok()) {
+        link->fail(status);
+        return status;
+    }
+    return link;
+}
+
+/// Called when the socket is connected.
+Status Link::begin() {
+    if (!in_) in_ = std::make_unique<std::byte[]>(in_capacity);
+    const Policy& policy = node_.policy();
+    if (policy.authentication() == Authentication::None) return greet();
+    auto tls =
+        Tls::start(node_.tls_context(), policy, socket_.get(), role_, policy.encrypts(node_.is_of_this_host(remote_)));
+    if (!tls.ok()) return tls.status();
+    tls_ = std::move(*tls);
+    state_ = State::ShakingHands;
+    return {};
+}
+
+Status Link::greet() {
+    if (tls_ != nullptr && !tls_->encrypts()) tls_.reset();
+    state_ = State::Greeting;
+    tell(0, Hello{});
+    became_usable();
+    return {};
+}
+
+void Link::became_usable() noexcept {
+    const auto waiting = std::exchange(waiting_, {});
+    for (const auto& entry : waiting)
+        if (const auto connector = entry.lock()) connector->on_link(*this, {});
+}
+
+void Link::await_no_more(const Connector& connector) noexcept {
+    std::erase_if(waiting_, [&](const auto& entry) {
+        const auto other = entry.lock();
+        return other == nullptr || other.get() == &connector;
+    });
+    if (!waiting_.empty() || is_usable() || is_closed()) return;
+    state_ = State::Closed;
+    node_.forget(*this);
+}
+
+void Link::on_deadline() noexcept {
+    if (state_ == State::Leaving) {
+        state_ = State::Closed;
+        node_.forget(*this);
+    } else if (!is_open() && !is_closed()) {
+        fail({Code::TimedOut, "it did not authenticate within 5 s"});
+    }
+}
+
+void Link::forget_stranger() noexcept {
+    if (deadline_.infinite()) return;
+    node_.agent().cancel_call(std::exchange(deadline_, Deadline::never()), weak_from_this());
+}
+
+void Link::fail(const Status& why) noexcept {
+    if (is_closed()) return;
+    const auto keep = std::static_pointer_cast<Link>(shared_from_this());
+    const bool stranger = role_ == Role::Server && !is_open();
+    log(LogLevel::Debug, "tcp: a link to %s ends: %s (errno %d)", text_of(remote_).c_str(), why.where(),
+        why.sys_errno());
+    forget_stranger();
+    if (stranger)
+        if (const auto port = acceptor_.lock()) port->turn_away(why);
+    // What OpenSSL has to say arrives only if the socket is not reset.
+    if (why.code() != Code::Unreachable && state_ != State::Connecting)
+        close();
+    else
+        state_ = State::Closed;
+    const auto waiting = std::exchange(waiting_, {});
+    for (const auto& entry : waiting)
+        if (const auto connector = entry.lock()) connector->on_link(*this, why);
+    node_.link_lost(*this, why);
+    for (ConnectionRequest* request : std::exchange(requests_, {})) request->link_lost();
+    if (state_ == State::Closed) node_.forget(*this);
+}
+
+void Link::close() noexcept {
+    if (is_closed()) return;
+    const auto keep = std::static_pointer_cast<Link>(shared_from_this());
+    flush();
+    forget_stranger();
+    shutdown(fd(), SHUT_WR);
+    state_ = State::Leaving;
+    tls_.reset();
+    const Status waits = support::guarded([&]() -> Status {
+        deadline_ = Deadline::after(leaving_time);
+        node_.agent().call_at(deadline_, keep);
+        return {};
+    });
+    if (waits.ok()) return discard();
+    state_ = State::Closed;
+    node_.forget(*this);
+}
+
+/// If a socket is closed while bytes of the peer are unread or on their way, the system resets the connection, and what
+/// was sent may get lost. So this side discards what the peer still sends until it closes the socket, too.
+void Link::discard() noexcept {
+    std::array<std::byte, 4096> waste;
+    while (discarded_ < max_discarded) {
+        const ssize_t count = recv(fd(), waste.data(), waste.size(), 0);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0 && errno == EAGAIN) return;
+        if (count <= 0) break;
+        discarded_ += static_cast<std::size_t>(count);
+    }
+    state_ = State::Closed;
+    node_.forget(*this);
+}
+
+/// The device is being closed.
+void Link::say_goodbye() noexcept {
+    for (const std::uint32_t requester : std::exchange(dropped_, {})) tell(requester, Dropped{});
+}
+
+void Link::drop(std::uint32_t requester) noexcept {
+    if (is_closed()) return;
+    (void)support::guarded([&]() -> Status {
+        dropped_.push_back(requester);
+        return {};
+    });
+}
+
+bool Link::work() noexcept {
+    if (working_) return false;
+    const auto keep = std::static_pointer_cast<Link>(shared_from_this());
+    working_ = true;
+    if (state_ == State::Leaving) {
+        discard();
+    } else if (state_ == State::Connecting || state_ == State::ShakingHands) {
+        const Status status = support::guarded([this] { return go_on(); });
+        if (!status.ok() && status.code() != Code::WouldBlock) fail(status);
+    }
+    bool arrived = false;
+    if (is_usable()) {
+        if (!out_.empty()) flush();
+        arrived = receive();
+    }
+    working_ = false;
+    return arrived;
+}
+
+/// Connects and authenticates.
+Status Link::go_on() noexcept {
+    if (state_ == State::Connecting) {
+        switch (const int error = socket_.error()) {
+            case 0: break;
+            case ECONNREFUSED:
+            case ECONNRESET: return {Code::NoListener, "nothing listens on the port", error};
+            default: return Status::from_errno(error, "connect");
+        }
+        expect_room(false);
+        if (const Status status = begin(); !status.ok() || is_usable()) return status;
+    }
+    const Status status = tls_->shake_hands();
+    expect_room(status.code() == Code::WouldBlock && tls_->wants_to_write());
+    return status.ok() ? greet() : status;
+}
+
+// ---- Sending -----------------------------------------------------------------------------------------------------
+
+bool Link::send(const FrameHeader& header, std::span<const std::byte> payload, Connection& sender) noexcept {
+    if (out_.size() - out_begin_ >= out_room) {
+        sender.wait_for(blocked_);
+        return false;
+    }
+    if (!out_.empty() || tls_ != nullptr) {
+        append(header, payload);
+        if (tls_ != nullptr) flush();
+        return true;
+    }
+    const std::array pieces{iovec{.iov_base = const_cast<FrameHeader*>(&header), .iov_len = sizeof header},
+                            iovec{.iov_base = const_cast<std::byte*>(payload.data()), .iov_len = payload.size()}};
+    const std::ptrdiff_t sent = std::max<std::ptrdiff_t>(0, write(pieces));
+    if (static_cast<std::size_t>(sent) == sizeof header + payload.size()) return true;
+    append(header, payload);
+    out_begin_ = static_cast<std::size_t>(sent);
+    expect_room(true);
+    return true;
+}
+
+bool Link::send(const FrameHeader& header, std::span<iovec> payload, Connection& sender, bool& there) noexcept {
+    if (!out_.empty()) {
+        sender.wait_for(blocked_);
+        return false;
+    }
+    there = is_there(payload);
+    if (!there) return false;
+    std::array<iovec, support::max_pieces + 1> pieces;
+    pieces[0] = {.iov_base = const_cast<FrameHeader*>(&header), .iov_len = sizeof header};
+    std::ranges::copy(payload, pieces.begin() + 1);
+    const std::size_t total = sizeof header + total_of(payload);
+    std::size_t sent = 0;
+    if (tls_ == nullptr)
+        sent =
+            static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, write(std::span(pieces).first(payload.size() + 1))));
+    if (sent == total) return true;
+    // The rest is copied, so that the program may free its memory at any time.
+    append(header, {});
+    out_begin_ = std::min(sent, sizeof header);
+    there = append_payload(payload, sent - out_begin_);
+    if (!there && sent == 0) {
+        out_.clear();
+        out_begin_ = 0;
+        return false;
+    }
+    if (!there) shutdown(fd(), SHUT_RDWR);  // it has gone since it was looked at, and the frame has begun
+    there = true;
+    flush();
+    return true;
+}
+
+void Link::tell(const FrameHeader& header, std::span<const std::byte> body) noexcept {
+    if (!is_usable()) return;
+    FrameHeader complete = header;
+    complete.bytes = static_cast<std::uint32_t>(body.size());
+    append(complete, body);
+    if (out_.size() - out_begin_ > max_untaken) shutdown(fd(), SHUT_RDWR);
+    flush();
+}
+
+/// If memory runs out, the link cannot go on.
+void Link::append(const FrameHeader& header, std::span<const std::byte> payload) noexcept {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&header);
+    const Status appended = support::guarded([&]() -> Status {
+        out_.insert(out_.end(), bytes, bytes + sizeof header);
+        out_.insert(out_.end(), payload.begin(), payload.end());
+        return {};
+    });
+    if (!appended.ok()) shutdown(fd(), SHUT_RDWR);
+}
+
+/// Memory that has gone since it was looked at is sent as zeros. Returns false then.
+bool Link::append_payload(std::span<const iovec> payload, std::size_t skip) noexcept {
+    bool there = true;
+    const Status appended = support::guarded([&]() -> Status {
+        for (const iovec& piece : payload) {
+            const std::size_t begin = std::min(skip, piece.iov_len);
+            skip -= begin;
+            const std::size_t bytes = piece.iov_len - begin;
+            out_.resize(out_.size() + bytes);
+            if (!copy_guarded(out_.data() + out_.size() - bytes, static_cast<const std::byte*>(piece.iov_base) + begin,
+                              bytes))
+                there = false;
+        }
+        return {};
+    });
+    if (!appended.ok()) shutdown(fd(), SHUT_RDWR);
+    return there;
+}
+
+/// An error shows when the socket is read, after what has arrived.
+std::ptrdiff_t Link::write(std::span<const iovec> pieces) noexcept {
+    if (tls_ != nullptr)
+        return tls_->write({static_cast<const std::byte*>(pieces.front().iov_base), pieces.front().iov_len});
+    msghdr message{};
+    message.msg_iov = const_cast<iovec*>(pieces.data());
+    message.msg_iovlen = pieces.size();
+    ssize_t count = 0;
+    do count = sendmsg(fd(), &message, MSG_NOSIGNAL);
+    while (count < 0 && errno == EINTR);
+    return count;
+}
+
+void Link::flush() noexcept {
+    while (out_begin_ < out_.size()) {
+        const iovec rest{.iov_base = out_.data() + out_begin_, .iov_len = out_.size() - out_begin_};
+        const std::ptrdiff_t count = write({&rest, 1});
+        if (count <= 0) {
+            if (errno != EAGAIN) break;  // the connection is broken, which its other direction will say
+            return expect_room(true);
+        }
+        out_begin_ += static_cast<std::size_t>(count);
+    }
+    out_.clear();
+    out_begin_ = 0;
+    expect_room(false);
+    const auto blocked = std::exchange(blocked_, {});
+    for (const auto& entry : blocked)
+        if (const auto connection = entry.lock()) connection->resume_sending();
+}
+
+void Link::expect_room(bool wanted) noexcept {
+    if (std::exchange(expects_room_, wanted) != wanted) node_.watch(*this, wanted);
+}
+
+// ---- Receiving ---------------------------------------------------------------------------------------------------
+
+std::ptrdiff_t Link::read(std::span<const iovec> pieces) noexcept {
+    if (tls_ != nullptr) {
+        std::ptrdiff_t total = 0;
+        for (const iovec& piece : pieces) {
+            std::size_t filled = 0;
+            while (filled < piece.iov_len) {
+                const std::ptrdiff_t count =
+                    tls_->read({static_cast<std::byte*>(piece.iov_base) + filled, piece.iov_len - filled});
+                if (count <= 0) return total != 0 ? total : count;
+                filled += static_cast<std::size_t>(count);
+                total += count;
+            }
+        }
+        return total;
+    }
+    msghdr message{};
+    message.msg_iov = const_cast<iovec*>(pieces.data());
+    message.msg_iovlen = pieces.size();
+    ssize_t count = 0;
+    do count = recvmsg(fd(), &message, 0);
+    while (count < 0 && errno == EINTR);
+    return count;
+}
+
+/// Reads what has arrived, large payloads into the memory that they are for.
+bool Link::receive() noexcept {
+    bool arrived = false;
+    for (int round = 0; round < max_reads && is_usable(); ++round) {
+        if (in_begin_ != 0) {
+            std::memmove(in_.get(), in_.get() + in_begin_, in_end_ - in_begin_);
+            in_end_ -= std::exchange(in_begin_, 0);
+        }
+        std::array<iovec, support::max_pieces + 1> pieces;
+        const bool may_place = in_end_ == 0 && !buffered_ && tls_ == nullptr;  // OpenSSL must not meet a fault
+        const std::size_t count = may_place ? find_destination(std::span(pieces).first(support::max_pieces)) : 0;
+        const std::size_t direct = total_of(std::span(pieces).first(count));
+        const std::size_t room = direct != 0 ? read_ahead : in_capacity - in_end_;
+        pieces[count] = {.iov_base = in_.get() + in_end_, .iov_len = room};
+        const std::ptrdiff_t bytes = read(std::span(pieces).first(count + 1));
+        if (bytes < 0 && errno == EFAULT && direct != 0) {
+            buffered_ = true;
+            continue;
+        }
+        if (bytes < 0 && errno == EAGAIN) break;
+        if (bytes <= 0) {
+            fail(bytes == 0 ? Status(Code::Unreachable, "the peer has closed the socket")
+                            : Status(Code::Unreachable, "the peer cannot be reached", errno));
+            break;
+        }
+        arrived = true;
+        const std::size_t placed = std::min(static_cast<std::size_t>(bytes), direct);
+        in_end_ += static_cast<std::size_t>(bytes) - placed;
+        if (placed != 0) {
+            const FrameHeader header = part(placed);
+            left_ -= placed;
+            if (const auto connection = receiver()) connection->has_placed(header);
+        }
+        if (const Status status = consume(); !status.ok()) {
+            fail(status);
+            break;
+        }
+        if (static_cast<std::size_t>(bytes) < direct + room) break;
+    }
+    return arrived;
+}
+
+std::shared_ptr<Connection> Link::receiver() noexcept { return node_.find(header_.connection, *this); }
+
+/// The header of a part of the frame: the next bytes.
+FrameHeader Link::part(std::size_t bytes) const noexcept {
+    FrameHeader header = header_;
+    header.address += header_.bytes - left_;
+    header.bytes = static_cast<std::uint32_t>(bytes);
+    if (bytes != left_) {
+        header.flags |= frame_flags::more;
+        header.flags &= static_cast<std::uint8_t>(~(frame_flags::confirm | frame_flags::aborted));
+    }
+    return header;
+}
+
+/// Returns the number of pieces, in which there is room for the payload but its last bytes.
+std::size_t Link::find_destination(std::span<iovec> pieces) noexcept {
+    if (left_ < least_direct || left_ == header_.bytes || !is_divisible(header_.kind)) return 0;
+    const auto connection = receiver();
+    return connection == nullptr ? 0 : connection->find_destination(part(left_ - kept_back), pieces);
+}
+
+/// Handles what is in the buffer.
+Status Link::consume() noexcept {
+    while (is_usable()) {
+        if (left_ == 0) {
+            if (in_end_ - in_begin_ < sizeof header_) break;
+            if (const Status status = take_header(); !status.ok()) return status;
+        }
+        const std::size_t there = std::min(left_, in_end_ - in_begin_);
+        if (there < left_ && (!is_divisible(header_.kind) || there == 0)) break;
+        const std::span<const std::byte> payload(in_.get() + in_begin_, there);
+        in_begin_ += there;
+        if (!is_message(header_.kind)) {
+            take_part(payload);
+            continue;
+        }
+        left_ = 0;
+        const FrameHeader header = header_;
+        if (const Status status = take_message(header, payload); !status.ok()) return status;
+    }
+    if (in_begin_ == in_end_) in_begin_ = in_end_ = 0;
+    return {};
+}
+
+Status Link::take_header() noexcept {
+    std::memcpy(&header_, in_.get() + in_begin_, sizeof header_);
+    if (!is_valid(header_)) return {Code::InvalidParameter, "the peer sends what is no frame"};
+    if (!is_open() && header_.kind != FrameKind::Hello)
+        return {Code::InvalidParameter, "the peer does not begin with Hello"};
+    in_begin_ += sizeof header_;
+    left_ = header_.bytes;
+    buffered_ = false;
+    return {};
+}
+
+void Link::take_part(std::span<const std::byte> payload) noexcept {
+    const FrameHeader header = part(payload.size());
+    left_ -= payload.size();
+    if (const auto connection = receiver()) connection->on_frame({header, payload}, left_ == 0);
+}
+
+Status Link::take_message(const FrameHeader& header, std::span<const std::byte> body) noexcept {
+    switch (header.kind) {
+        case FrameKind::Hello: {
+            Hello hello;
+            if (const Status status = decode(body, hello); !status.ok()) return status;
+            if (std::exchange(state_, State::Open) == State::Open)
+                return {Code::InvalidParameter, "the peer says Hello twice"};
+            forget_stranger();
+            if (const auto port = acceptor_.lock()) port->knows(*this);
+            return {};
+        }
+        case FrameKind::Connect: {
+            Connect message;
+            if (const Status status = decode(body, message); !status.ok()) return status;
+            return request(message);
+        }
+        case FrameKind::Cancel: cancel(header.key); return {};
+        case FrameKind::NoResources: refused_ = true; break;
+        default: break;
+    }
+    const auto connection = node_.find(header.connection, *this);
+    return connection == nullptr ? Status() : connection->on_message(header, body);
+}
+
+/// Answers a request that is not wanted any more, unless its answer is on the way.
+void Link::cancel(std::uint32_t requester) noexcept {
+    const auto found = std::ranges::find(requests_, requester, &ConnectionRequest::requester);
+    if (found != requests_.end()) {
+        (*found)->link_lost();
+        requests_.erase(found);
+    } else if (std::erase(dropped_, requester) == 0) {
+        return;
+    }
+    tell(requester, NoListener{});
+}
+
+Status Link::request(const Connect& message) noexcept {
+    if (refuses_) {
+        tell(message.end.connection, NoResources{});
+        close();
+        return {};
+    }
+    const Status status = support::guarded([&]() -> Status {
+        const auto port = node_.ports().find(port_);
+        if (port == node_.ports().end()) return {Code::NoListener, "the port is closed"};
+        const auto keep = port->second;
+        return keep->take(std::static_pointer_cast<Link>(shared_from_this()), message);
+    });
+    if (status.code() == Code::NoResources) tell(message.end.connection, NoResources{});
+    if (status.code() == Code::NoListener) tell(message.end.connection, NoListener{});
+    return {};
+}
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/tcp/node.hpp"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "backends/support/guarded.hpp"
+#include "backends/support/interfaces.hpp"
+#include "backends/tcp/endpoint.hpp"
+#include "backends/tcp/listener.hpp"
+#include "core/base/fork.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::tcp {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t max_connections = 65536;
+
+/// How many links without a connection a process keeps for the next one.
+constexpr std::size_t max_idle_links = 16;
+
+/// While the preferred links have traffic, the others are looked at after so many rounds.
+constexpr unsigned rounds_between_looks = 16;
+
+/// A frame that the program sends carries the acknowledgment, if it comes before so many rounds with arrivals.
+constexpr unsigned max_rounds_owing = 16;
+
+/// How long a process waits at most for its peers to take the last messages.
+constexpr auto linger = 1s;
+
+bool is_loopback(const HostAddress& host) noexcept {
+    constexpr std::uint8_t network = 127;
+    if (host.size() == 4) return host.span()[0] == network;
+    return host.size() == 16 && host.span()[15] == 1 &&
+           std::ranges::all_of(host.span().first(15), [](std::uint8_t byte) { return byte == 0; });
+}
+
+/// Adds a connection to a list unless it is already there. A connection that cannot be added would wait forever, so it
+/// breaks.
+void enlist(std::vector<std::weak_ptr<Connection>>& list, bool& is_listed,
+            const std::shared_ptr<Connection>& connection) noexcept {
+    if (std::exchange(is_listed, true)) return;
+    try {
+        if (list.size() == list.capacity()) std::erase_if(list, [](const auto& entry) { return entry.expired(); });
+        list.push_back(connection);
+    } catch (const std::bad_alloc&) {
+        is_listed = false;
+        connection->lose("needs more memory than there is");
+    }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Node>> Node::open(const HostAddress& host) {
+    static std::vector<std::weak_ptr<Node>> open_ones;
+    static constinit ProcessMutex mutex([](void*) noexcept { open_ones.clear(); });
+    const std::lock_guard lock(mutex);
+    std::erase_if(open_ones, [](const auto& node) { return node.expired(); });
+    for (const auto& node : open_ones)
+        if (auto found = node.lock(); found != nullptr && found->host() == host) return found;
+    const auto policy = Policy::from_environment();
+    if (!policy.ok()) return policy.status();
+    auto context = make_tls_context(policy.value());
+    if (!context.ok()) return context.status();
+    std::shared_ptr<Node> node(new Node(host, policy.value()));
+    node->tls_context_ = std::move(*context);
+    node->links_fd_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+    if (!node->links_fd_) return Status::from_errno(errno, "epoll_create1");
+    auto agent = Agent::start(*node);
+    if (!agent.ok()) return agent.status();
+    {
+        const Guard guard(*node);
+        node->agent_ = std::move(*agent);
+    }
+    open_ones.push_back(node);
+    return node;
+}
+
+Node::Node(const HostAddress& host, const Policy& policy)
+    : host_(host), policy_(policy), flusher_([this](std::uint32_t number) {
+          const Guard guard(*this);
+          if (const auto connection = find(number)) connection->resume();
+      }) {}
+
+Node::~Node() {
+    if (agent_ == nullptr) return;
+    const Deadline end = Deadline::after(linger);
+    {
+        const Guard guard(*this);
+        for (const auto& [id, link] : links_) link->say_goodbye();
+    }
+    while (!end.passed()) {
+        {
+            const Guard guard(*this);
+            if (has_finished()) break;
+            progress();
+            acknowledge();
+        }
+        usleep(1000);
+    }
+    agent_->stop();
+    const std::lock_guard lock(mutex_);
+    ports_.clear();
+    closing_.clear();
+    links_.clear();
+}
+
+/// Whether the peers have what this side has sent last.
+bool Node::has_finished() noexcept {
+    return closing_.empty() &&
+           std::ranges::all_of(links_, [](const auto& entry) { return entry.second->has_sent_all(); });
+}
+
+bool Node::is_of_this_host(const HostAddress& host) const noexcept {
+    if (host == host_) return true;
+    const auto source = support::source_for(host);
+    return source.ok() && (source.value() == host || is_loopback(source.value()));
+}
+
+// ---- Progress ----------------------------------------------------------------------------------------------------
+
+void Node::prefer(Link& link) noexcept {
+    if (preferred_[0] == &link) return;
+    if (preferred_[1] != &link) preferred_[1] = preferred_[0];
+    std::swap(preferred_[0], preferred_[1]);
+    preferred_[0] = &link;
+}
+
+bool Node::progress() noexcept {
+    bool arrived = false;
+    std::size_t looked_at = 0;
+    for (std::size_t i = 0; i < preferred_.size(); ++i)
+        if (Link* const link = preferred_[i]) {
+            ++looked_at;
+            arrived = link->work() || arrived;
+        }
+    if (links_.size() > looked_at && (!arrived || ++rounds_ % rounds_between_looks == 0))
+        arrived = wait_for_links() || arrived;
+    if (owing_.empty()) return arrived;
+    if (!arrived || ++rounds_owing_ >= max_rounds_owing) acknowledge();
+    return arrived;
+}
+
+/// Asks the system which links have something.
+bool Node::wait_for_links() noexcept {
+    std::array<epoll_event, 16> events;
+    const int count = epoll_wait(links_fd_.get(), events.data(), static_cast<int>(events.size()), 0);
+    bool arrived = false;
+    for (int i = 0; i < count; ++i) {
+        const auto found = links_.find(events[static_cast<std::size_t>(i)].data.u64);
+        if (found == links_.end()) continue;  // closed since
+        const auto link = found->second;
+        const bool has_frames = link->work();
+        arrived = arrived || has_frames;
+        if (has_frames && link->is_open()) prefer(*link);
+    }
+    return arrived || count > 0;
+}
+
+void Node::acknowledge() noexcept {
+    rounds_owing_ = 0;
+    for (const auto& owing : std::exchange(owing_, {}))
+        if (const auto connection = owing.lock()) {
+            connection->is_owing = false;
+            connection->acknowledge();
+        }
+}
+
+void Node::wait_for_consumer(const std::shared_ptr<Connection>& connection) noexcept {
+    enlist(waiting_, connection->is_waiting, connection);
+}
+
+void Node::owes(const std::shared_ptr<Connection>& connection) noexcept {
+    enlist(owing_, connection->is_owing, connection);
+    if (agent_ != nullptr) agent_->shorten_sleep();
+}
+
+void Node::resume_waiting() noexcept {
+    if (waiting_.empty()) return;
+    for (const auto& waiting : std::exchange(waiting_, {}))
+        if (const auto connection = waiting.lock()) {
+            connection->is_waiting = false;
+            connection->resume();
+        }
+}
+
+// ---- Links -------------------------------------------------------------------------------------------------------
+
+Status Node::add(const std::shared_ptr<Link>& link) {
+    link->id = next_link_++;
+    links_.emplace(link->id, link);
+    epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = link->id}};
+    if (epoll_ctl(links_fd_.get(), EPOLL_CTL_ADD, link->fd(), &event) == 0) return {};
+    const Status status = Status::from_errno(errno, "epoll_ctl");
+    links_.erase(link->id);
+    return status;
+}
+
+void Node::watch(Link& link, bool until_writable) noexcept {
+    epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = link.id}};
+    if (until_writable) event.events |= EPOLLOUT;
+    epoll_ctl(links_fd_.get(), EPOLL_CTL_MOD, link.fd(), &event);
+}
+
+void Node::forget(Link& link) noexcept {
+    for (Link*& preferred : preferred_)
+        if (preferred == &link) preferred = nullptr;
+    epoll_ctl(links_fd_.get(), EPOLL_CTL_DEL, link.fd(), nullptr);
+    links_.erase(link.id);
+}
+
+void Node::link_lost(Link& link, const Status& why) noexcept {
+    for (std::size_t number = 0; number < connections_.size(); ++number)
+        if (const auto connection = find(static_cast<std::uint32_t>(number), link)) connection->link_lost(why);
+}
+
+Result<std::shared_ptr<Link>> Node::link_to(const HostAddress& host, std::uint16_t port, bool fresh, bool& is_new) {
+    is_new = false;
+    if (!fresh)
+        for (const auto& [id, link] : links_)
+            if (link->leads_to(host, port)) return link;
+    is_new = true;
+    close_idle_links(max_idle_links);
+    auto link = Link::connect(*this, host, port);
+    if (link.status().code() != Code::NoResources) return link;
+    close_idle_links(0);
+    return Link::connect(*this, host, port);
+}
+
+void Node::close_idle_links(std::size_t most) noexcept {
+    auto idle = std::ranges::count_if(links_, [](const auto& entry) { return entry.second->is_idle(); });
+    while (idle > static_cast<std::ptrdiff_t>(most)) {
+        const auto found = std::ranges::find_if(links_, [](const auto& entry) { return entry.second->is_idle(); });
+        const auto link = found->second;
+        link->close();
+        --idle;
+    }
+}
+
+// ---- Connections -------------------------------------------------------------------------------------------------
+
+Result<std::uint32_t> Node::add(const std::shared_ptr<Connection>& connection) {
+    if (free_numbers_.empty()) {
+        if (connections_.size() >= max_connections) return Status(Code::NoResources, "too many connections");
+        free_numbers_.reserve(connections_.size() + 1);  // remove() does not allocate
+        connections_.push_back(nullptr);
+        free_numbers_.push_back(static_cast<std::uint32_t>(connections_.size() - 1));
+    }
+    const std::uint32_t number = free_numbers_.back();
+    free_numbers_.pop_back();
+    connections_[number] = connection.get();
+    return number;
+}
+
+void Node::remove(std::uint32_t number) noexcept {
+    connections_[number] = nullptr;
+    free_numbers_.push_back(number);
+}
+
+std::shared_ptr<Connection> Node::find(std::uint32_t number) noexcept {
+    Connection* found = number < connections_.size() ? connections_[number] : nullptr;
+    return found == nullptr ? nullptr : found->weak_from_this().lock();
+}
+
+std::shared_ptr<Connection> Node::find(std::uint32_t number, const Link& link) noexcept {
+    auto found = find(number);
+    return found != nullptr && found->link() == &link ? found : nullptr;
+}
+
+void Node::end_connections() noexcept {
+    while (!ending_.empty()) {
+        Endpoint* endpoint = ending_.back();
+        ending_.pop_back();
+        endpoint->end();
+    }
+}
+
+bool Node::keep_closing(const std::shared_ptr<Connection>& connection) noexcept {
+    return support::guarded([&]() -> Status {
+               closing_.push_back(connection);
+               return {};
+           })
+        .ok();
+}
+
+void Node::forget_closing(const Connection& connection) noexcept {
+    std::erase_if(closing_, [&connection](const auto& kept) { return kept.get() == &connection; });
+}
+
+}  // namespace viaduct::tcp

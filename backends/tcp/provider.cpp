@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/tcp/provider.hpp"
+
+#include "backends/support/guarded.hpp"
+#include "backends/support/interfaces.hpp"
+#include "backends/tcp/device.hpp"
+#include "backends/tcp/probe.hpp"
+
+namespace viaduct::tcp {
+namespace {
+
+class Provider final : public backend::Provider {
+public:
+    std::string_view name() const noexcept override { return "tcp"; }
+
+    Result<std::uint32_t> device_count() const noexcept override {
+        return support::guarded(
+            []() -> Result<std::uint32_t> { return static_cast<std::uint32_t>(find_places().size()); });
+    }
+
+    Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override {
+        return support::make_as<backend::Device>([&] { return Device::open(index, observer); });
+    }
+
+    Result<std::uint32_t> find(std::string_view device) noexcept override {
+        return find_if([device](const Place& place) { return place.name == device; }, Code::InvalidParameter);
+    }
+
+    Result<std::uint32_t> route_to(const HostAddress& host) noexcept override {
+        const auto source = support::source_for(host);
+        if (!source.ok()) return source.status();
+        return find_if([&source](const Place& place) { return place.host == source.value(); }, Code::Unreachable);
+    }
+
+    Result<std::vector<backend::DeviceSummary>> devices() const noexcept override {
+        return support::guarded([]() -> Result<std::vector<backend::DeviceSummary>> {
+            std::vector<backend::DeviceSummary> found;
+            for (const Place& place : find_places()) found.push_back({.name = place.name, .host = place.host});
+            return found;
+        });
+    }
+
+    Result<std::vector<backend::ListenerSummary>> listeners(const char* tables,
+                                                            const Service* service) const noexcept override {
+        return support::guarded([&]() -> Result<std::vector<backend::ListenerSummary>> {
+            std::vector<backend::ListenerSummary> found;
+            for (const char* table : {"/tcp", "/tcp6"}) add_listeners(std::string(tables) + table, service, found);
+            return found;
+        });
+    }
+
+    Status probe(std::uint32_t index, const Address& listener, const Deadline& deadline) noexcept override {
+        return support::guarded([&]() -> Status {
+            const auto places = find_places();
+            if (index >= places.size()) return {Code::InvalidParameter, "no such network interface"};
+            return tcp::probe(places[index].host, listener, deadline);
+        });
+    }
+
+private:
+    template <class Predicate>
+    static Result<std::uint32_t> find_if(Predicate predicate, Code otherwise) noexcept {
+        return support::guarded([&]() -> Result<std::uint32_t> {
+            const auto places = find_places();
+            for (std::uint32_t index = 0; index < places.size(); ++index)
+                if (predicate(places[index])) return index;
+            return places.empty() ? Status(otherwise, "no network interface")
+                                  : Status(otherwise, "no network interface with that name or route");
+        });
+    }
+};
+
+}  // namespace
+
+backend::Provider* tcp_provider() noexcept {
+    static Provider provider;
+    return &provider;
+}
+
+}  // namespace viaduct::tcp

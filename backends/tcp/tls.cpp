@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/tcp/tls.hpp"
+
+#include <dlfcn.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/opensslv.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <string_view>
+#include <vector>
+
+#include "backends/tcp/messages.hpp"
+#include "core/log.hpp"
+
+#define VIADUCT_TEXT_OF(macro) VIADUCT_TEXT(macro)
+#define VIADUCT_TEXT(text) #text
+
+// The functions of OpenSSL that are used here.
+// clang-format off
+#define VIADUCT_OPENSSL(DO) \
+    DO(BIO_clear_flags) DO(BIO_get_data) DO(BIO_meth_new) \
+    DO(BIO_meth_set_ctrl) DO(BIO_meth_set_read) DO(BIO_meth_set_write) \
+    DO(BIO_new) DO(BIO_set_data) DO(BIO_set_flags) \
+    DO(BIO_set_init) DO(ERR_clear_error) DO(ERR_peek_error) \
+    DO(ERR_reason_error_string) DO(EVP_Digest) DO(EVP_sha256) \
+    DO(OPENSSL_init_ssl) DO(OSSL_LIB_CTX_new) DO(SSL_CIPHER_find) \
+    DO(SSL_CTX_ctrl) DO(SSL_CTX_free) DO(SSL_CTX_load_verify_file) \
+    DO(SSL_CTX_new_ex) DO(SSL_CTX_set_alpn_select_cb) DO(SSL_CTX_set_ciphersuites) \
+    DO(SSL_CTX_set_num_tickets) DO(SSL_CTX_set_psk_find_session_callback) DO(SSL_CTX_set_psk_use_session_callback) \
+    DO(SSL_set_session_id_context) DO(SSL_CTX_set_verify) DO(SSL_CTX_use_PrivateKey_file) \
+    DO(SSL_CTX_use_certificate_chain_file) DO(SSL_SESSION_free) DO(SSL_SESSION_new) \
+    DO(SSL_SESSION_set1_master_key) DO(SSL_SESSION_set_cipher) DO(SSL_SESSION_set_protocol_version) \
+    DO(SSL_do_handshake) DO(SSL_free) DO(SSL_get0_alpn_selected) \
+    DO(SSL_get_error) DO(SSL_get_ex_data) DO(SSL_new) \
+    DO(SSL_read) DO(SSL_session_reused) DO(SSL_set_accept_state) \
+    DO(SSL_set_alpn_protos) DO(SSL_set_bio) DO(SSL_set_connect_state) \
+    DO(SSL_set_ex_data) DO(SSL_write) DO(TLS_method)
+// clang-format on
+
+namespace viaduct::tcp {
+namespace {
+
+constexpr const char* library_name = "libssl.so." VIADUCT_TEXT_OF(OPENSSL_SHLIB_VERSION);
+
+/// The hash of a pre-shared key is that of the cipher, so that both ciphers have the same.
+constexpr const char* ciphers = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
+constexpr std::array<unsigned char, 2> first_cipher{0x13, 0x01};
+constexpr std::size_t key_bytes = 32;
+
+/// Separates the keys from other uses of the same file.
+constexpr std::string_view key_label = "Viaduct tcp 1 pre-shared key";
+
+/// The application protocols (RFC 7301), which say whether both sides encrypt once hands are shaken.
+constexpr std::string_view encrypting = "viaduct/1/encrypted";
+constexpr std::string_view authenticating = "viaduct/1/authenticated";
+
+struct OpenSsl {
+#define VIADUCT_MEMBER(NAME) decltype(&::NAME) NAME = nullptr;
+    VIADUCT_OPENSSL(VIADUCT_MEMBER)
+#undef VIADUCT_MEMBER
+    BIO_METHOD* sockets = nullptr;
+    OSSL_LIB_CTX* context = nullptr;
+
+    /// Null if it cannot be used.
+    static const OpenSsl* get() noexcept {
+        static const OpenSsl openssl;
+        return openssl.context != nullptr ? &openssl : nullptr;
+    }
+
+private:
+    OpenSsl() noexcept {
+        void* const library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) {
+            log(LogLevel::Error, "tcp: cannot authenticate peers: %s", dlerror());
+            return;
+        }
+        bool found = true;
+        const auto find = [&](auto& function, const char* name) {
+            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+            found = found && function != nullptr;
+        };
+#define VIADUCT_FIND(NAME) find(NAME, #NAME);
+        VIADUCT_OPENSSL(VIADUCT_FIND)
+#undef VIADUCT_FIND
+        // Without a handler at exit, which would take away what other threads use. The context of our own keeps
+        // settings for the program's use of OpenSSL out of ours.
+        if (found && OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1)
+            sockets = BIO_meth_new(BIO_TYPE_SOCKET, "");
+        if (sockets != nullptr) {
+            BIO_meth_set_read(sockets, receive);
+            BIO_meth_set_write(sockets, send);
+            BIO_meth_set_ctrl(sockets, control);
+            context = OSSL_LIB_CTX_new();
+        }
+        if (context == nullptr)
+            log(LogLevel::Error, "tcp: cannot authenticate peers: %s lacks what is needed", library_name);
+    }
+
+    static int receive(BIO* bio, char* to, int size) noexcept;
+    static int send(BIO* bio, const char* from, int size) noexcept;
+    static long control(BIO*, int command, long, void*) noexcept { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+};
+
+using Session = std::unique_ptr<SSL_SESSION, decltype(&::SSL_SESSION_free)>;
+
+/// The form in which OpenSSL takes a pre-shared key.
+SSL_SESSION* session_for(SSL* ssl, const SharedKey& key) noexcept {
+    const OpenSsl& openssl = *OpenSsl::get();
+    std::array<std::byte, key_label.size() + SharedKey::max_bytes> text;
+    const auto end =
+        std::ranges::copy(key.bytes(), std::ranges::copy(std::as_bytes(std::span(key_label)), text.begin()).out).out;
+    std::array<unsigned char, key_bytes> derived;
+    Session session(openssl.SSL_SESSION_new(), openssl.SSL_SESSION_free);
+    const bool made =
+        session != nullptr &&
+        openssl.EVP_Digest(text.data(), static_cast<std::size_t>(end - text.begin()), derived.data(), nullptr,
+                           openssl.EVP_sha256(), nullptr) == 1 &&
+        openssl.SSL_SESSION_set1_master_key(session.get(), derived.data(), derived.size()) == 1 &&
+        openssl.SSL_SESSION_set_cipher(session.get(), openssl.SSL_CIPHER_find(ssl, first_cipher.data())) == 1 &&
+        openssl.SSL_SESSION_set_protocol_version(session.get(), TLS1_3_VERSION) == 1;
+    explicit_bzero(text.data(), text.size());
+    explicit_bzero(derived.data(), derived.size());
+    return made ? session.release() : nullptr;
+}
+
+}  // namespace
+
+/// What OpenSSL calls.
+struct TlsCallbacks {
+    // OpenSSL's own functions for sockets would raise SIGPIPE.
+    static int transfer(BIO* bio, auto call, int direction) noexcept {
+        const OpenSsl& openssl = *OpenSsl::get();
+        openssl.BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+        const ssize_t count = call(*static_cast<const Tls*>(openssl.BIO_get_data(bio)));
+        if (count < 0 && (errno == EAGAIN || errno == EINTR))
+            openssl.BIO_set_flags(bio, direction | BIO_FLAGS_SHOULD_RETRY);
+        return static_cast<int>(count);
+    }
+    static int receive(BIO* bio, char* to, int size) noexcept {
+        const auto call = [&](const Tls& tls) -> ssize_t {
+            if (tls.looked_) return recv(tls.fd_, to, static_cast<std::size_t>(size), 0);
+            errno = EAGAIN;  // see look_at_first_bytes()
+            return -1;
+        };
+        return transfer(bio, call, BIO_FLAGS_READ);
+    }
+    static int send(BIO* bio, const char* from, int size) noexcept {
+        const auto call = [&](const Tls& tls) {
+            return ::send(tls.fd_, from, static_cast<std::size_t>(size), MSG_NOSIGNAL);
+        };
+        return transfer(bio, call, BIO_FLAGS_WRITE);
+    }
+
+    static Tls& of(SSL* ssl) noexcept { return *static_cast<Tls*>(OpenSsl::get()->SSL_get_ex_data(ssl, 0)); }
+
+    static int use_key(SSL* ssl, const EVP_MD*, const unsigned char** identity, std::size_t* size,
+                       SSL_SESSION** session) noexcept {
+        const Policy& policy = of(ssl).policy_;
+        const std::string_view name = policy.identity();
+        const auto key = policy.key();
+        if (!key.ok() || (*session = session_for(ssl, key.value())) == nullptr) return 0;
+        *identity = reinterpret_cast<const unsigned char*>(name.data());
+        *size = name.size();
+        return 1;
+    }
+
+    static int find_key(SSL* ssl, const unsigned char* identity, std::size_t size, SSL_SESSION** session) noexcept {
+        Tls& tls = of(ssl);
+        *session = nullptr;
+        if (std::string_view(reinterpret_cast<const char*>(identity), size) != tls.policy_.identity()) {
+            tls.refusal_ = tls.policy_.advice_for_another_kind();
+            return 1;
+        }
+        const auto key = tls.policy_.key();
+        if (!key.ok()) return 0;
+        *session = session_for(ssl, key.value());
+        return *session != nullptr ? 1 : 0;
+    }
+
+    static int choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* size,
+                               const unsigned char* offered, unsigned offered_size, void*) noexcept {
+        Tls& tls = of(ssl);
+        const std::string_view list(reinterpret_cast<const char*>(offered), offered_size);
+        for (std::size_t at = 0; at < list.size(); at += 1 + static_cast<unsigned char>(list[at])) {
+            const std::string_view name = list.substr(at + 1, static_cast<unsigned char>(list[at]));
+            if (name != encrypting && (name != authenticating || tls.encrypts_)) continue;
+            tls.encrypts_ = name == encrypting;
+            *chosen = reinterpret_cast<const unsigned char*>(name.data());
+            *size = static_cast<unsigned char>(name.size());
+            return SSL_TLSEXT_ERR_OK;
+        }
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    }
+};
+
+Result<TlsContext> make_tls_context(const Policy& policy) {
+    if (policy.authentication() == Authentication::None) return TlsContext();
+    if (OpenSsl::get() == nullptr) return Status(Code::Unsupported, "there is no usable libssl");
+    const OpenSsl& openssl = *OpenSsl::get();
+    openssl.ERR_clear_error();
+    const TlsContext context(openssl.SSL_CTX_new_ex(openssl.context, nullptr, openssl.TLS_method()),
+                             [](SSL_CTX* context) { OpenSsl::get()->SSL_CTX_free(context); });
+    if (context == nullptr) return Status(Code::NoResources, "OpenSSL is out of memory");
+    SSL_CTX* const raw = context.get();
+    openssl.SSL_CTX_ctrl(raw, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, nullptr);
+    openssl.SSL_CTX_ctrl(raw, SSL_CTRL_MODE,
+                         SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS,
+                         nullptr);
+    openssl.SSL_CTX_ctrl(raw, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, nullptr);
+    openssl.SSL_CTX_set_ciphersuites(raw, ciphers);
+    openssl.SSL_CTX_set_num_tickets(raw, 0);  // nothing follows the handshake
+    openssl.SSL_CTX_set_alpn_select_cb(raw, TlsCallbacks::choose_protocol, nullptr);
+    openssl.SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+    if (const Certificate* const certificate = policy.certificate()) {
+        const bool usable = openssl.SSL_CTX_use_certificate_chain_file(raw, certificate->chain.c_str()) == 1 &&
+                            openssl.SSL_CTX_use_PrivateKey_file(raw, certificate->key.c_str(), SSL_FILETYPE_PEM) == 1 &&
+                            openssl.SSL_CTX_load_verify_file(raw, certificate->authority.c_str()) == 1;
+        if (usable) return context;
+        log(LogLevel::Error, "tcp: cannot use the certificate %s with its key and authority: %s",
+            certificate->chain.c_str(), openssl.ERR_reason_error_string(openssl.ERR_peek_error()));
+        return Status(Code::PermissionDenied, "the certificate cannot be used");
+    }
+    openssl.SSL_CTX_set_psk_use_session_callback(raw, TlsCallbacks::use_key);
+    openssl.SSL_CTX_set_psk_find_session_callback(raw, TlsCallbacks::find_key);
+    return context;
+}
+
+namespace {
+
+int OpenSsl::receive(BIO* bio, char* to, int size) noexcept { return TlsCallbacks::receive(bio, to, size); }
+int OpenSsl::send(BIO* bio, const char* from, int size) noexcept { return TlsCallbacks::send(bio, from, size); }
+
+std::string alpn_list(std::initializer_list<std::string_view> names) {
+    std::string list;
+    for (const std::string_view name : names) (list += static_cast<char>(name.size())) += name;
+    return list;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tls>> Tls::start(const TlsContext& context, const Policy& policy, int fd, Role role,
+                                        bool encrypt) {
+    const OpenSsl& openssl = *OpenSsl::get();
+    openssl.ERR_clear_error();
+    const auto exhausted = [] { return Status(Code::NoResources, "OpenSSL is out of memory"); };
+    std::unique_ptr<Tls> tls(new Tls(policy, fd, role, encrypt));
+    tls->ssl_ = openssl.SSL_new(context.get());
+    if (tls->ssl_ == nullptr) return exhausted();
+    BIO* const bio = openssl.BIO_new(openssl.sockets);
+    if (bio == nullptr) return exhausted();
+    openssl.BIO_set_data(bio, tls.get());
+    openssl.BIO_set_init(bio, 1);
+    openssl.SSL_set_bio(tls->ssl_, bio, bio);
+    openssl.SSL_set_ex_data(tls->ssl_, 0, tls.get());
+    if (role == Role::Server) {
+        // Without it, a server that asks for certificates accepts no pre-shared key; a client must have none.
+        openssl.SSL_set_session_id_context(tls->ssl_, reinterpret_cast<const unsigned char*>("viaduct"), 7);
+        openssl.SSL_set_accept_state(tls->ssl_);
+        return tls;
+    }
+    const std::string offered = encrypt ? alpn_list({encrypting}) : alpn_list({authenticating, encrypting});
+    if (openssl.SSL_set_alpn_protos(tls->ssl_, reinterpret_cast<const unsigned char*>(offered.data()),
+                                    static_cast<unsigned>(offered.size())) != 0)
+        return exhausted();
+    openssl.SSL_set_connect_state(tls->ssl_);
+    return tls;
+}
+
+Tls::~Tls() {
+    if (ssl_ != nullptr) OpenSsl::get()->SSL_free(ssl_);
+}
+
+/// Reads nothing. What is not TLS may be a peer that does not authenticate, or one of an earlier version.
+Status Tls::look_at_first_bytes() noexcept {
+    std::array<char, 12> first{};
+    const ssize_t count = recv(fd_, first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
+    if (count < 0) return {};
+    if (count == 0) return {Code::Unreachable, "the peer has closed the socket"};
+    looked_ = true;
+    constexpr char handshake = 22;
+    constexpr char alert = 21;
+    if (first[0] == handshake || first[0] == alert) return {};
+    if (std::string_view(first.data() + 8, 4) == "VIDO")
+        return {Code::Unsupported, "the peer is Viaduct 0.1, whose protocol is another one"};
+    if (role_ == Role::Client || count == static_cast<ssize_t>(first.size()))
+        return {Code::PermissionDenied, "the peer does not authenticate: set VIADUCT_TCP_INSECURE on both or none"};
+    return {Code::InvalidParameter, "the peer does not speak the protocol of Viaduct"};
+}
+
+Status Tls::shake_hands() noexcept {
+    const OpenSsl& openssl = *OpenSsl::get();
+    if (!looked_)
+        if (const Status status = look_at_first_bytes(); !status.ok()) return status;
+    wants_to_write_ = false;
+    openssl.ERR_clear_error();
+    if (const int done = openssl.SSL_do_handshake(ssl_); done != 1) {
+        switch (openssl.SSL_get_error(ssl_, done)) {
+            case SSL_ERROR_WANT_WRITE: wants_to_write_ = true; [[fallthrough]];
+            case SSL_ERROR_WANT_READ: return {Code::WouldBlock, "the handshake goes on"};
+            default: return failure();
+        }
+    }
+    if (policy_.certificate() == nullptr && openssl.SSL_session_reused(ssl_) != 1)
+        return {Code::PermissionDenied, policy_.advice()};
+    const unsigned char* name = nullptr;
+    unsigned size = 0;
+    openssl.SSL_get0_alpn_selected(ssl_, &name, &size);
+    const std::string_view chosen(reinterpret_cast<const char*>(name), size);
+    if (chosen != encrypting && (chosen != authenticating || (role_ == Role::Client && encrypts_)))
+        return {Code::Unsupported, "the peer speaks another version of the protocol"};
+    encrypts_ = chosen == encrypting;
+    return {};
+}
+
+/// Translates what OpenSSL says into what the user can do.
+Status Tls::failure() noexcept {
+    const OpenSsl& openssl = *OpenSsl::get();
+    const unsigned long error = openssl.ERR_peek_error();
+    if (error == 0) return {Code::Unreachable, "the peer has closed the socket during the handshake"};
+    const char* const text = openssl.ERR_reason_error_string(error);
+    log(LogLevel::Debug, "tcp: handshake: %s", text != nullptr ? text : "unknown error");
+    if (refusal_ != nullptr) return {Code::PermissionDenied, refusal_};
+    constexpr int alert = 1000;  // added by OpenSSL to the numbers of alerts
+    switch (ERR_GET_REASON(error)) {
+        case alert + 40:   // handshake_failure: the peer does not know this kind of key
+        case alert + 116:  // certificate_required
+            return {Code::PermissionDenied, policy_.advice_for_another_kind()};
+        case alert + 47:  // illegal_parameter: the peer has verified the key
+        case alert + 51:  // decrypt_error
+        case SSL_R_BINDER_DOES_NOT_VERIFY: return {Code::PermissionDenied, policy_.advice()};
+        case alert + 45: return {Code::PermissionDenied, "the certificate of this side has expired"};
+        case alert + 48: return {Code::PermissionDenied, "the peer does not know the authority of this certificate"};
+        case alert + 70:
+        case alert + 120:
+        case SSL_R_NO_APPLICATION_PROTOCOL:
+            return {Code::Unsupported, "the peer speaks another version of the protocol"};
+        case SSL_R_CERTIFICATE_VERIFY_FAILED:
+            return {Code::PermissionDenied, "the certificate of the peer is not valid, or of another authority"};
+        default: return {Code::PermissionDenied, text != nullptr ? text : "the handshake failed"};
+    }
+}
+
+std::ptrdiff_t Tls::result(int done) noexcept {
+    if (done > 0) return done;
+    switch (OpenSsl::get()->SSL_get_error(ssl_, done)) {
+        case SSL_ERROR_WANT_READ:
+        case SSL_ERROR_WANT_WRITE: errno = EAGAIN; return -1;
+        case SSL_ERROR_ZERO_RETURN: return 0;
+        case SSL_ERROR_SYSCALL:
+            if (errno == 0) return 0;
+            return -1;
+        default: errno = EBADMSG; return -1;  // somebody has changed what was sent
+    }
+}
+
+std::ptrdiff_t Tls::read(std::span<std::byte> to) noexcept {
+    const OpenSsl& openssl = *OpenSsl::get();
+    openssl.ERR_clear_error();
+    errno = 0;
+    return result(openssl.SSL_read(ssl_, to.data(), static_cast<int>(to.size())));
+}
+
+std::ptrdiff_t Tls::write(std::span<const std::byte> from) noexcept {
+    const OpenSsl& openssl = *OpenSsl::get();
+    openssl.ERR_clear_error();
+    errno = 0;
+    return result(openssl.SSL_write(ssl_, from.data(), static_cast<int>(from.size())));
+}
+
+}  // namespace viaduct::tcp
