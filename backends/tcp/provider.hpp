@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The backend over libfabric: ordinary networks, and fabrics that rdma-core does not drive.
+// The backend for ordinary networks: sockets and TLS.
 #pragma once
 
 #include "core/backend.hpp"

@@ -11,7 +11,9 @@ import select
 import signal
 import socket
 import struct
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -22,7 +24,7 @@ TARGET = f"{ADDRESSES[FAR]}:{SERVICE}"
 HALF_OPEN = 1000
 DESCRIPTORS = 1040  # little more than the connections that do not go on
 GROWTH_KIB = 32 << 10  # of a server that is attacked
-REFUSAL = r"VIADUCT_TCP_|authentic"  # in the log of one end
+REFUSAL = r"VIADUCT_TCP_|authentic|certificate"  # in the log of one end
 TURNED_AWAY = r"turned away: \w+"  # in the log of the server
 HOST_KEY_DIRECTORIES = "/dev/shm", "/run/user", "/tmp"  # where hosts may keep keys of their own
 
@@ -123,6 +125,33 @@ def test_a_key_that_others_can_read(target):
     os.chmod(key, 0o644)
     tried = target.hosts.attempt(FAR, target.ping, "--listen", SERVICE, VIADUCT_TCP_KEY_FILE=key)
     check(tried.returncode == 2 and key in tried.stdout, f"the key is accepted: {tried.stdout}")
+
+
+def certificate_of(authority, directory, name):
+    """Makes a certificate that the authority, which is made if it does not exist, has signed. Returns the settings."""
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=directory, check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+    key = "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"
+    if not (directory / f"{authority}.pem").exists():
+        openssl("req", "-x509", *key, "-keyout", f"{authority}.key", "-out", f"{authority}.pem", "-subj",
+                f"/CN={authority}", "-days", "1")
+    openssl("req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+    openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{authority}.pem", "-CAkey", f"{authority}.key",
+            "-CAcreateserial", "-out", f"{name}.pem", "-days", "1")
+    return {"VIADUCT_TCP_KEY_FILE": None, "VIADUCT_TCP_CERT": directory / f"{name}.pem",
+            "VIADUCT_TCP_KEY": directory / f"{name}.key", "VIADUCT_TCP_CA": directory / f"{authority}.pem"}
+
+
+def test_certificates(target):
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name)
+        server_has, client_has = (certificate_of("ours", directory, host) for host in ("server", "client"))
+        with target.serving(**server_has) as server:
+            target.answers(**client_has)
+            target.refuses(server)
+            target.refuses(server, **certificate_of("theirs", directory, "stranger"))
+            target.answers(**client_has)
 
 
 # ---- Garbage ---------------------------------------------------------------------------------------------------------
