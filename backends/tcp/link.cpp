@@ -100,6 +100,7 @@ Result<std::shared_ptr<Link>> Link::accept(Node& node, const std::shared_ptr<Por
     if (const Status status = node.add(link); !status.ok()) return status;
     link->deadline_ = Deadline::after(greeting_time);
     node.agent().call_at(link->deadline_, link);
+    if (node.policy().authentication() != Authentication::None) return link;  // who says nothing costs nothing
     if (const Status status = link->begin(); !status.ok()) {
         link->fail(status);
         return status;
@@ -107,7 +108,7 @@ Result<std::shared_ptr<Link>> Link::accept(Node& node, const std::shared_ptr<Por
     return link;
 }
 
-/// Called when the socket is connected.
+/// Called when the socket is connected, and the client has said something.
 Status Link::begin() {
     if (!in_) in_ = std::make_unique<std::byte[]>(in_capacity);
     const Policy& policy = node_.policy();
@@ -167,8 +168,8 @@ void Link::fail(const Status& why) noexcept {
     forget_stranger();
     if (stranger)
         if (const auto port = acceptor_.lock()) port->turn_away(why);
-    // What OpenSSL has to say arrives only if the socket is not reset.
-    if (why.code() != Code::Unreachable && state_ != State::Connecting)
+    // What OpenSSL has to say arrives only if the socket is not reset. To who has said nothing it says nothing.
+    if (why.code() != Code::Unreachable && in_ != nullptr)
         close();
     else
         state_ = State::Closed;
@@ -255,8 +256,9 @@ Status Link::go_on() noexcept {
             default: return Status::from_errno(error, "connect");
         }
         expect_room(false);
-        if (const Status status = begin(); !status.ok() || is_usable()) return status;
     }
+    if (tls_ == nullptr)
+        if (const Status status = begin(); !status.ok() || is_usable()) return status;
     const Status status = tls_->shake_hands();
     expect_room(status.code() == Code::WouldBlock && tls_->wants_to_write());
     return status.ok() ? greet() : status;

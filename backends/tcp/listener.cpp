@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/tcp/listener.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -16,8 +18,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How many clients of a port may not have authenticated yet. Those that came first have to leave.
-constexpr std::size_t max_strangers = 64;
+/// How many clients of a port may not have authenticated yet: as many as may come at once, but no more than half of the
+/// descriptors. Those that came first have to leave.
+std::size_t most_strangers() noexcept {
+    constexpr rlim_t most = 1024;
+    rlimit descriptors{};
+    if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return most;
+    return std::clamp<rlim_t>(descriptors.rlim_cur / 2, 1, most);
+}
 
 /// How long a port accepts no clients if resources are exhausted.
 constexpr auto accept_pause = 100ms;
@@ -150,12 +158,13 @@ Connector* Port::find_connector(const HostAddress& host, const Service& service)
 /// Accepts the clients that have connected, or one that is to be refused. WouldBlock: there are no more.
 Status Port::greet_clients(bool refuses) noexcept {
     const auto self = std::static_pointer_cast<Port>(shared_from_this());
+    const std::size_t most = most_strangers();
     return support::guarded([&]() -> Status {
         while (true) {
             auto socket = Socket::accept(socket_.get());
             if (!socket.ok()) return socket.status();
             std::erase_if(strangers_, [](const auto& stranger) { return stranger.expired(); });
-            while (strangers_.size() >= max_strangers) {
+            while (strangers_.size() >= most) {
                 const auto oldest = strangers_.front().lock();
                 strangers_.erase(strangers_.begin());
                 if (oldest != nullptr) oldest->fail({Code::NoResources, "too many others have not authenticated"});

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """trouble.py BUILD: stopped and killed processes, a port that is in use, a libssl that is missing. Also what the
 backend must not do: load libssl for others, catch signals, wake up when idle."""
+import contextlib
 import pathlib
 import re
 import signal
@@ -18,6 +19,7 @@ TARGET = f"{ADDRESSES[FAR]}:{SERVICE}"
 APIS = "vipl", "dat", "rpma", "core"
 STOPPED_S = 1  # less than the patience of the tools
 IDLE_S = 2
+CLIENTS = 100
 WAKE_UPS = 4  # in that time, of the library's threads in an idle process
 OCCUPY = f"import socket, sys; s = socket.create_server(('', {SERVICE})); print(flush=True); sys.stdin.read()"
 
@@ -106,6 +108,15 @@ def test_no_libssl(tools):
             settings = {"VIADUCT_BACKEND": backend, "VIADUCT_DEVICE": None, "LD_LIBRARY_PATH": directory}
             with tools.serving(tools.ping, host=NEAR, **settings):
                 tools.hosts.run(NEAR, tools.ping, "-c", 1, f"127.0.0.1:{SERVICE}", **settings)
+
+
+def test_many_clients_at_once(tools):
+    """Some connect before others have authenticated, and none may ask twice."""
+    with tools.serving(tools.ping, "--api", "core"), contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(tools.client(tools.ping, "--api", "core", "-c", 1, "-W", 30,
+                                                    VIADUCT_CONNECT_RETRY_MS="0")) for _ in range(CLIENTS)]
+        for client in clients:
+            client.finish()
 
 
 def test_nobody_listens(tools):
