@@ -110,7 +110,11 @@ Result<std::shared_ptr<Link>> Link::accept(Node& node, const std::shared_ptr<Por
 
 /// Called when the socket is connected, and the client has said something.
 Status Link::begin() {
-    if (!in_) in_ = std::make_unique<std::byte[]>(in_capacity);
+    if (!in_) {
+        in_ = std::make_unique<std::byte[]>(in_capacity);
+        // Once, and not while the program may have a hole in its registered memory, in which it would lie.
+        out_.reserve(out_room + sizeof(FrameHeader) + fragment_bytes);
+    }
     const Policy& policy = node_.policy();
     if (policy.authentication() == Authentication::None) return greet();
     auto tls =

@@ -46,7 +46,7 @@ private:
 /// Takes values from a body. After an error all further values are empty.
 class Reader {
 public:
-    explicit Reader(std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
+    explicit Reader(std::span<const std::byte> bytes) noexcept : rest_(bytes.empty() ? nothing : bytes) {}
 
     /// Whether the values were sound and the body ends here.
     Status finish() const noexcept {
@@ -111,6 +111,9 @@ private:
         get(value).check(value <= last);
         return sound_ ? value : std::uint8_t{0};
     }
+
+    static constexpr std::array<std::byte, 1> zero{};
+    static constexpr std::span<const std::byte> nothing = std::span(zero).first(0);  // not null: see take()
 
     std::span<const std::byte> rest_;
     bool sound_ = true;
