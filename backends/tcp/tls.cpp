@@ -64,7 +64,7 @@ constexpr std::string_view encrypting = "viaduct/1/encrypted";
 constexpr std::string_view authenticating = "viaduct/1/authenticated";
 
 struct OpenSsl {
-#define VIADUCT_MEMBER(NAME) decltype(&::NAME) NAME = nullptr;
+#define VIADUCT_MEMBER(NAME) decltype(&::NAME) NAME = nullptr;  // NOLINT(bugprone-macro-parentheses): it is declared
     VIADUCT_OPENSSL(VIADUCT_MEMBER)
 #undef VIADUCT_MEMBER
     BIO_METHOD* sockets = nullptr;
@@ -167,7 +167,9 @@ struct TlsCallbacks {
         const Policy& policy = of(ssl).policy_;
         const std::string_view name = policy.identity();
         const auto key = policy.key();
-        if (!key.ok() || (*session = session_for(ssl, key.value())) == nullptr) return 0;
+        if (!key.ok()) return 0;
+        *session = session_for(ssl, key.value());
+        if (*session == nullptr) return 0;
         *identity = reinterpret_cast<const unsigned char*>(name.data());
         *size = name.size();
         return 1;
