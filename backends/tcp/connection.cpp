@@ -105,7 +105,7 @@ void Connection::link_lost(const Status& why) noexcept {
     Endpoint* const owner = owner_;
     if (connector != nullptr) {
         release();
-        connector->hung_up(why);
+        connector->hung_up();
     } else if (owner != nullptr) {
         owner->connection_lost(*this, why.sys_errno() == 0 || why.sys_errno() == ECONNRESET);
     } else {

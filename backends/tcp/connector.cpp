@@ -81,7 +81,7 @@ void Connector::on_link(Link& link, const Status& status) noexcept {
     switch (status.code()) {
         case Code::NoListener: return retry(true);  // also if the listener was destroyed before it accepted
         case Code::Unreachable:
-            if (status.sys_errno() == 0 || status.sys_errno() == ECONNRESET) return hung_up(status);
+            if (status.sys_errno() == 0 || status.sys_errno() == ECONNRESET) return hung_up();
             return fail(status);
         default: return fail(status);
     }
@@ -233,7 +233,7 @@ void Connector::dropped() noexcept {
 
 /// The listener has closed the socket without an answer: its process has ended, or the port belongs to another program.
 /// Without a request, it may have been destroyed before it accepted, like those that are there only at times.
-void Connector::hung_up(const Status&) noexcept {
+void Connector::hung_up() noexcept {
     const auto keep = shared_from_this();
     if (endpoint_ == nullptr) return;
     const bool asked = std::exchange(offered_, nullptr) != nullptr;
@@ -272,7 +272,7 @@ void Connector::timed_out() noexcept {
                            peer_to_peer() ? "the peer did not connect" : state)});
 }
 
-/// Keys and providers are the business of the administrator: these failures are also warnings.
+/// Keys are the business of the administrator: these failures are also warnings.
 void Connector::fail(const Status& status) noexcept {
     if (status.code() == Code::PermissionDenied) log(LogLevel::Warning, "tcp: cannot connect: %s", status.where());
     const bool exhausted = status.code() == Code::NoResources;

@@ -35,7 +35,7 @@ public:
     /// An answer other than Accepted.
     Status on_answer(FrameKind kind, std::span<const std::byte> body) noexcept;
     /// The link was lost before there was an answer.
-    void hung_up(const Status& why) noexcept;
+    void hung_up() noexcept;
 
 private:
     void on_ready() noexcept override {}

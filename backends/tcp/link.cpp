@@ -129,14 +129,14 @@ Status Link::greet() {
     if (tls_ != nullptr && !tls_->encrypts()) tls_.reset();
     state_ = State::Greeting;
     tell(0, Hello{});
-    became_usable();
+    tell_waiting({});
     return {};
 }
 
-void Link::became_usable() noexcept {
+void Link::tell_waiting(const Status& status) noexcept {
     const auto waiting = std::exchange(waiting_, {});
     for (const auto& entry : waiting)
-        if (const auto connector = entry.lock()) connector->on_link(*this, {});
+        if (const auto connector = entry.lock()) connector->on_link(*this, status);
 }
 
 void Link::await_no_more(const Connector& connector) noexcept {
@@ -177,9 +177,7 @@ void Link::fail(const Status& why) noexcept {
         close();
     else
         state_ = State::Closed;
-    const auto waiting = std::exchange(waiting_, {});
-    for (const auto& entry : waiting)
-        if (const auto connector = entry.lock()) connector->on_link(*this, why);
+    tell_waiting(why);
     node_.link_lost(*this, why);
     for (ConnectionRequest* request : std::exchange(requests_, {})) request->link_lost();
     if (state_ == State::Closed) node_.forget(*this);

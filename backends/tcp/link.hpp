@@ -130,7 +130,7 @@ private:
     std::shared_ptr<Connection> receiver() noexcept;
     Status request(const Connect& message) noexcept;
     void cancel(std::uint32_t requester) noexcept;
-    void became_usable() noexcept;
+    void tell_waiting(const Status& status) noexcept;
     void discard() noexcept;
     void forget_stranger() noexcept;
 

@@ -125,10 +125,7 @@ bool Node::is_of_this_host(const HostAddress& host) const noexcept {
 // ---- Progress ----------------------------------------------------------------------------------------------------
 
 void Node::prefer(Link& link) noexcept {
-    if (preferred_[0] == &link) return;
-    if (preferred_[1] != &link) preferred_[1] = preferred_[0];
-    std::swap(preferred_[0], preferred_[1]);
-    preferred_[0] = &link;
+    if (preferred_[0] != &link) preferred_[1] = std::exchange(preferred_[0], &link);
 }
 
 bool Node::progress() noexcept {
