@@ -35,6 +35,29 @@ TEST_CASE("deadline map: returns expired entries, the earliest first") {
     CHECK(map.timeout_ms() > 0);
 }
 
+TEST_CASE("deadline map: an entry that follows a removed one wakes nobody") {
+    DeadlineMap<int> map;
+    const Deadline first = Deadline::after(1h);
+    CHECK(map.add(first, 1));
+    CHECK(map.timeout_ms() > 3'590'000);
+    map.remove(first, 1);
+    CHECK(map.timeout_ms() <= 100);
+    CHECK(map.timeout_ms() > 0);
+    CHECK_FALSE(map.add(Deadline::after(1h), 2));
+    CHECK(map.add(Deadline::after(1ms), 3));
+    CHECK(map.timeout_ms() <= 1);
+}
+
+TEST_CASE("deadline map: a removed entry shortens no more than one sleep") {
+    DeadlineMap<int> map;
+    const Deadline soon = Deadline::after(1ms);
+    map.add(soon, 1);
+    map.remove(soon, 1);
+    while (!soon.passed()) {
+    }
+    CHECK(map.timeout_ms() == -1);
+}
+
 TEST_CASE("deadline map: removed entries and infinite deadlines are not stored") {
     DeadlineMap<int> map;
     const Deadline soon = Deadline::after(0s);
