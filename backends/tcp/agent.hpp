@@ -61,6 +61,9 @@ public:
     /// How often the thread was woken. Needs no lock.
     std::uint64_t wakeups() const noexcept { return wakeups_.value(); }
 
+    /// Whether consumers poll so often that the agent leaves the links to them.
+    bool stands_back() const noexcept { return stands_back_; }
+
     /// Makes the thread look for what a connection waits for, if it would sleep for longer than a moment.
     void shorten_sleep() noexcept {
         if (std::exchange(sleeps_long_, false)) wake();
@@ -86,7 +89,7 @@ private:
     UniqueFd event_;  // wakes the thread
     bool stop_ = false;
     bool watches_links_ = false;
-    bool stands_back_ = false;  // consumers poll
+    bool stands_back_ = false;
     bool sleeps_long_ = false;
     void (*on_readable_)() noexcept = nullptr;  // of call_for(); null: none
     Counter wakeups_;

@@ -40,9 +40,10 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
 std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     const Node::Guard guard(node_);
     std::size_t taken = take(out);
-    if (taken == 0) {
+    if (taken != 0) {
         node_.count_poll();
-        node_.progress();
+    } else {
+        node_.poll();
         taken = take(out);
     }
     signal_items();
@@ -51,10 +52,7 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
 
 bool CompletionQueue::ready() noexcept {
     const Node::Guard guard(node_);
-    if (items_.empty()) {
-        node_.count_poll();
-        node_.progress();
-    }
+    if (items_.empty()) node_.poll();
     signal_items();
     return !items_.empty();
 }
@@ -69,6 +67,7 @@ Status CompletionQueue::arm(Arm what) noexcept {
     channel_->take_back_event(*this);
     armed_ = true;
     armed_for_ = what;
+    node_.send_held();
     node_.acknowledge();
     node_.agent().sleep_begins();
     return {};

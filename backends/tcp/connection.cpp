@@ -22,8 +22,6 @@ constexpr std::uint64_t acknowledged_bytes = window_bytes / 4;
 /// Marks a part that is the last of its frame, while it is held.
 constexpr std::uint16_t last_part = 1;
 
-std::uint64_t size_of(const FrameHeader& header) noexcept { return sizeof header + header.bytes; }
-
 }  // namespace
 
 // ---- Life --------------------------------------------------------------------------------------------------------
@@ -122,12 +120,13 @@ FrameHeader Connection::complete(FrameHeader header, std::size_t bytes) const no
     return header;
 }
 
-/// A request beyond the window is resumed by the acknowledgment.
-bool Connection::may_send(const FrameHeader& header) noexcept {
+/// A request beyond the window is resumed by the acknowledgment. Others may go before it.
+bool Connection::may_send(const FrameHeader& header, std::uint32_t ahead_requests,
+                          std::uint64_t ahead_bytes) const noexcept {
     if (!is_request(header.kind)) return true;
-    const std::uint32_t unconfirmed = sent_ - confirmed_;
+    const std::uint32_t unconfirmed = sent_ - confirmed_ + ahead_requests;
     if (unconfirmed == 0) return true;
-    return unconfirmed < window_requests && unconfirmed_bytes_ + size_of(header) <= window_bytes;
+    return unconfirmed < window_requests && unconfirmed_bytes_ + ahead_bytes + size_of(header) <= window_bytes;
 }
 
 void Connection::was_sent(const FrameHeader& header) noexcept {
@@ -135,6 +134,7 @@ void Connection::was_sent(const FrameHeader& header) noexcept {
     untold_bytes_ = 0;
     if (!is_request(header.kind)) return;
     ++sent_;
+    if (!is_blocked_) taken_ = sent_;
     unconfirmed_bytes_ += size_of(header);
     sizes_.push(static_cast<std::uint32_t>(size_of(header)));
 }
@@ -147,26 +147,39 @@ bool Connection::send(FrameHeader header, std::span<const std::byte> payload) no
     return true;
 }
 
-std::optional<std::uint64_t> Connection::send_fragment(FrameHeader header, std::span<const Sge> sges,
-                                                       std::uint64_t moved, std::uint64_t left, std::uint8_t flags,
-                                                       bool& there) noexcept {
-    const std::uint64_t bytes = std::min<std::uint64_t>(left, fragment_bytes);
-    header.flags |= bytes < left ? frame_flags::more : flags;
-    header = complete(header, bytes);
+std::optional<std::uint64_t> Connection::send_fragments(FrameHeader header, std::span<const Sge> sges,
+                                                        std::uint64_t moved, std::uint64_t left, std::uint8_t flags,
+                                                        bool& there) noexcept {
     there = true;
-    if (!may_send(header) || !sizes_.reserve(sizes_.size() + 1)) return std::nullopt;
-    bool sent = false;
-    if (bytes <= most_copied) {
+    if (left <= most_copied) {
         std::array<std::byte, most_copied> copy;
-        there = support::gather(sges, moved, copy.data(), bytes);
-        sent = there && link_->send(header, std::span(copy).first(bytes), *this);
-    } else {
-        std::array<iovec, support::max_pieces> pieces;
-        const std::size_t count = support::to_iovecs(sges, moved, bytes, pieces);
-        sent = link_->send(header, std::span(pieces).first(count), *this, there);
+        there = support::gather(sges, moved, copy.data(), left);
+        header.flags |= flags;
+        if (!there || !send(header, std::span(copy).first(left))) return std::nullopt;
+        return left;
     }
-    if (!sent) return std::nullopt;
-    was_sent(header);
+    std::array<FrameHeader, fragments_at_once> headers;
+    std::size_t count = 0;
+    std::uint64_t bytes = 0;
+    do {
+        FrameHeader& next = headers[count];
+        const std::uint64_t part = std::min<std::uint64_t>(left - bytes, fragment_bytes);
+        next = complete(header, part);
+        next.address += bytes;
+        next.flags |= bytes + part < left ? frame_flags::more : flags;
+        if (!may_send(next, static_cast<std::uint32_t>(count), bytes + count * sizeof next)) break;
+        bytes += part;
+    } while (++count < headers.size() && bytes < left);
+    if (count == 0 || !sizes_.reserve(sizes_.size() + count)) return std::nullopt;
+    std::array<iovec, support::max_pieces> pieces;
+    const std::size_t used = support::to_iovecs(sges, moved, bytes, pieces);
+    const std::size_t sent = link_->send(std::span(headers).first(count), std::span(pieces).first(used), *this, there);
+    if (sent == 0) return std::nullopt;
+    bytes = 0;
+    for (const FrameHeader& fragment : std::span(headers).first(sent)) {
+        was_sent(fragment);
+        bytes += fragment.bytes;
+    }
     return bytes;
 }
 

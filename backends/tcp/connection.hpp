@@ -49,14 +49,17 @@ public:
     /// if this is not possible now; then the owner is resumed later.
     bool send(FrameHeader header, std::span<const std::byte> payload = {}) noexcept;
 
-    /// Sends the next fragment of the SGEs, of which `moved` bytes were sent and `left` are left: as many bytes as
-    /// possible. `flags` are those of the last fragment. Returns their number, or nothing where send() returns false.
-    /// Also nothing if `there` is false: the memory is not there.
-    std::optional<std::uint64_t> send_fragment(FrameHeader header, std::span<const Sge> sges, std::uint64_t moved,
-                                               std::uint64_t left, std::uint8_t flags, bool& there) noexcept;
+    /// Sends the next fragments of the SGEs, of which `moved` bytes were sent and `left` are left. `header` has the
+    /// address of the first one, `flags` are those of the last one. Returns how many bytes were sent, or nothing where
+    /// send() returns false. Also nothing if `there` is false: the memory is not there.
+    std::optional<std::uint64_t> send_fragments(FrameHeader header, std::span<const Sge> sges, std::uint64_t moved,
+                                                std::uint64_t left, std::uint8_t flags, bool& there) noexcept;
 
     /// Returns the number of the last request that was sent.
     std::uint32_t last_request() const noexcept { return sent_; }
+
+    /// Reports whether the system has taken this request and all before it.
+    bool is_sent(std::uint32_t request) const noexcept { return reaches(taken_, request); }
 
     /// Reports whether the peer has executed this request and all before it.
     bool is_executed(std::uint32_t request) const noexcept { return reaches(confirmed_, request); }
@@ -86,6 +89,7 @@ public:
     void wait_for(std::vector<std::weak_ptr<Connection>>& list) noexcept;
     void resume_sending() noexcept {
         is_blocked_ = false;
+        taken_ = sent_;
         resume();
     }
 
@@ -108,7 +112,8 @@ private:
     void handle_held() noexcept;
     void hold(const Frame& frame, bool last) noexcept;
     void finished(const FrameHeader& header) noexcept;
-    bool may_send(const FrameHeader& header) noexcept;
+    bool may_send(const FrameHeader& header, std::uint32_t ahead_requests = 0,
+                  std::uint64_t ahead_bytes = 0) const noexcept;
     void was_sent(const FrameHeader& header) noexcept;
     FrameHeader complete(FrameHeader header, std::size_t bytes) const noexcept;
     void on_closing(const Closing& closing) noexcept;
@@ -131,6 +136,7 @@ private:
 
     // Requests of this side.
     std::uint32_t sent_ = 0;
+    std::uint32_t taken_ = 0;  // by the system
     std::uint32_t confirmed_ = 0;
     std::uint64_t unconfirmed_bytes_ = 0;
     support::Fifo<std::uint32_t> sizes_;  // of the frames that are not confirmed

@@ -229,7 +229,9 @@ void Endpoint::fail() noexcept {
 
 void Endpoint::drain() noexcept {
     const Node::Guard guard(node_);
-    if (connection_ != nullptr) send_.drain();
+    if (connection_ == nullptr) return;
+    node_.send_held();
+    send_.drain();
 }
 
 void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose,

@@ -75,8 +75,11 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 40);
 
-/// The payload of a frame. Other connections take turns after each.
+/// The largest payload of a frame.
 inline constexpr std::size_t fragment_bytes = 64 * 1024;
+
+/// A connection sends at most so many of them in its turn, by one system call.
+inline constexpr std::size_t fragments_at_once = 16;
 
 /// A payload of at most so many bytes is copied behind its header; larger ones are sent from where they are.
 inline constexpr std::size_t most_copied = 4096;
@@ -88,6 +91,8 @@ inline constexpr std::size_t max_message_bytes = 1024;
 /// keeps no more for requests that have to wait.
 inline constexpr std::uint32_t window_requests = 1024;
 inline constexpr std::uint64_t window_bytes = 4 << 20;
+
+inline std::uint64_t size_of(const FrameHeader& header) noexcept { return sizeof header + header.bytes; }
 
 /// A frame, or a part of one.
 struct Frame {

@@ -31,6 +31,9 @@ constexpr std::size_t max_discarded = std::size_t{64} << 10;
 /// What waits for room in the socket, before those that send have to wait.
 constexpr std::size_t out_room = 64 * 1024;
 
+/// Frames that are held for others to join them go with this size: what the peer reads at once.
+constexpr std::size_t most_held = 16 * 1024;
+
 /// A peer that does not read what it causes is lost.
 constexpr std::size_t max_untaken = std::size_t{16} << 20;
 
@@ -51,17 +54,21 @@ std::size_t total_of(std::span<const iovec> pieces) noexcept {
     return total;
 }
 
-/// Whether the memory can be read, one byte of each page. A system call would notice only in the middle of a frame.
-bool is_there(std::span<const iovec> pieces) noexcept {
-    constexpr std::size_t page = 4096;
+/// Reads one byte of each page. A system call would notice only in the middle of a frame that something is missing.
+/// Returns how many bytes come before that.
+std::size_t readable(std::span<const iovec> pieces) noexcept {
+    constexpr std::uintptr_t page = 4096;
+    std::size_t total = 0;
     std::byte last{};
     for (const iovec& piece : pieces) {
         const auto* const bytes = static_cast<const std::byte*>(piece.iov_base);
-        for (std::size_t at = 0; at < piece.iov_len; at += page)
-            if (!copy_guarded(&last, bytes + at, 1)) return false;
-        if (piece.iov_len != 0 && !copy_guarded(&last, bytes + piece.iov_len - 1, 1)) return false;
+        for (std::size_t at = 0; at < piece.iov_len;) {
+            if (!copy_guarded(&last, bytes + at, 1)) return total + at;
+            at += page - reinterpret_cast<std::uintptr_t>(bytes + at) % page;
+        }
+        total += piece.iov_len;
     }
-    return true;
+    return total;
 }
 
 }  // namespace
@@ -243,6 +250,7 @@ bool Link::work() noexcept {
     if (is_usable()) {
         if (!out_.empty()) flush();
         arrived = receive();
+        if (!blocked_.empty() && !expects_room_ && is_usable()) flush();
     }
     working_ = false;
     return arrived;
@@ -273,9 +281,11 @@ bool Link::send(const FrameHeader& header, std::span<const std::byte> payload, C
         sender.wait_for(blocked_);
         return false;
     }
-    if (!out_.empty() || tls_ != nullptr) {
+    const bool holds = expects_room_ || working_ || (is_request(header.kind) && node_.may_hold(*this));
+    if (!out_.empty() || holds || tls_ != nullptr) {
         append(header, payload);
-        if (tls_ != nullptr) flush();
+        const bool goes = !holds || (!expects_room_ && out_.size() >= most_held);
+        if (!goes || !push()) sender.wait_for(blocked_);
         return true;
     }
     const std::array pieces{iovec{.iov_base = const_cast<FrameHeader*>(&header), .iov_len = sizeof header},
@@ -284,39 +294,51 @@ bool Link::send(const FrameHeader& header, std::span<const std::byte> payload, C
     if (static_cast<std::size_t>(sent) == sizeof header + payload.size()) return true;
     append(header, payload);
     out_begin_ = static_cast<std::size_t>(sent);
+    sender.wait_for(blocked_);
     expect_room(true);
     return true;
 }
 
-bool Link::send(const FrameHeader& header, std::span<iovec> payload, Connection& sender, bool& there) noexcept {
-    if (!out_.empty()) {
+std::size_t Link::send(std::span<const FrameHeader> headers, std::span<const iovec> payload, Connection& sender,
+                       bool& there) noexcept {
+    if (!out_.empty() && (expects_room_ || !push())) {
         sender.wait_for(blocked_);
-        return false;
+        return 0;
     }
-    there = is_there(payload);
-    if (!there) return false;
-    std::array<iovec, support::max_pieces + 1> pieces;
-    pieces[0] = {.iov_base = const_cast<FrameHeader*>(&header), .iov_len = sizeof header};
-    std::ranges::copy(payload, pieces.begin() + 1);
-    const std::size_t total = sizeof header + total_of(payload);
-    std::size_t sent = 0;
-    if (tls_ == nullptr)
-        sent =
-            static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, write(std::span(pieces).first(payload.size() + 1))));
-    if (sent == total) return true;
-    // The rest is copied, so that the program may free its memory at any time.
-    append(header, {});
-    out_begin_ = std::min(sent, sizeof header);
-    there = append_payload(payload, sent - out_begin_);
-    if (!there && sent == 0) {
+    std::size_t whole = 0;
+    for (std::size_t left = readable(payload); whole < headers.size() && headers[whole].bytes <= left; ++whole)
+        left -= headers[whole].bytes;
+    headers = headers.first(whole);
+    there = whole != 0;
+    if (!there) return 0;
+    std::array<iovec, support::max_pieces + 2 * fragments_at_once> pieces;
+    std::array<std::size_t, fragments_at_once + 1> begins{};
+    for (std::size_t i = 0, count = 0, piece = 0, used = 0; i < headers.size(); begins[++i] = count) {
+        pieces[count++] = {.iov_base = const_cast<FrameHeader*>(&headers[i]), .iov_len = sizeof headers[i]};
+        for (std::size_t left = headers[i].bytes; left != 0;) {
+            const std::size_t part = std::min(left, payload[piece].iov_len - used);
+            pieces[count++] = {.iov_base = static_cast<std::byte*>(payload[piece].iov_base) + used, .iov_len = part};
+            left -= part;
+            used += part;
+            if (used == payload[piece].iov_len) ++piece, used = 0;
+        }
+    }
+    std::ptrdiff_t written = 0;
+    if (tls_ == nullptr) written = write(std::span(pieces).first(begins[headers.size()]));
+    auto sent = static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, written));
+    std::size_t complete = 0;
+    while (complete < headers.size() && sent >= size_of(headers[complete])) sent -= size_of(headers[complete++]);
+    if (complete == headers.size() || (complete != 0 && sent == 0)) return complete;
+    // The rest of the frame is copied, so that the program may free its memory at any time.
+    there = append(std::span(pieces).subspan(begins[complete], begins[complete + 1] - begins[complete]), sent);
+    if (!there && complete == 0 && sent == 0) {
         out_.clear();
-        out_begin_ = 0;
-        return false;
+        return 0;
     }
     if (!there) shutdown(fd(), SHUT_RDWR);  // it has gone since it was looked at, and the frame has begun
     there = true;
-    flush();
-    return true;
+    if (!push()) sender.wait_for(blocked_);
+    return complete + 1;
 }
 
 void Link::tell(const FrameHeader& header, std::span<const std::byte> body) noexcept {
@@ -339,11 +361,11 @@ void Link::append(const FrameHeader& header, std::span<const std::byte> payload)
     if (!appended.ok()) shutdown(fd(), SHUT_RDWR);
 }
 
-/// Memory that has gone since it was looked at is sent as zeros. Returns false then.
-bool Link::append_payload(std::span<const iovec> payload, std::size_t skip) noexcept {
+/// The same without the first bytes. Memory that has gone since it was looked at is sent as zeros. Returns false then.
+bool Link::append(std::span<const iovec> pieces, std::size_t skip) noexcept {
     bool there = true;
     const Status appended = support::guarded([&]() -> Status {
-        for (const iovec& piece : payload) {
+        for (const iovec& piece : pieces) {
             const std::size_t begin = std::min(skip, piece.iov_len);
             skip -= begin;
             const std::size_t bytes = piece.iov_len - begin;
@@ -368,22 +390,30 @@ std::ptrdiff_t Link::write(std::span<const iovec> pieces) noexcept {
     ssize_t count = 0;
     do count = sendmsg(fd(), &message, MSG_NOSIGNAL);
     while (count < 0 && errno == EINTR);
+    if (count > 0) node_.count_moved(static_cast<std::size_t>(count));
     return count;
 }
 
-void Link::flush() noexcept {
+/// Returns whether the system has taken everything.
+bool Link::push() noexcept {
     while (out_begin_ < out_.size()) {
         const iovec rest{.iov_base = out_.data() + out_begin_, .iov_len = out_.size() - out_begin_};
         const std::ptrdiff_t count = write({&rest, 1});
         if (count <= 0) {
             if (errno != EAGAIN) break;  // the connection is broken, which its other direction will say
-            return expect_room(true);
+            expect_room(true);
+            return false;
         }
         out_begin_ += static_cast<std::size_t>(count);
     }
     out_.clear();
     out_begin_ = 0;
     expect_room(false);
+    return true;
+}
+
+void Link::flush() noexcept {
+    if (!push()) return;
     const auto blocked = std::exchange(blocked_, {});
     for (const auto& entry : blocked)
         if (const auto connection = entry.lock()) connection->resume_sending();
@@ -416,6 +446,7 @@ std::ptrdiff_t Link::read(std::span<const iovec> pieces) noexcept {
     ssize_t count = 0;
     do count = recvmsg(fd(), &message, 0);
     while (count < 0 && errno == EINTR);
+    if (count > 0) node_.count_moved(static_cast<std::size_t>(count));
     return count;
 }
 

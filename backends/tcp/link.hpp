@@ -74,12 +74,13 @@ public:
     // ---- Sending ----
 
     /// Sends a frame whose payload is small. Returns false if the socket has no room; then the connection is resumed
-    /// later.
+    /// later. It is resumed, too, if the frame is not given to the system at once.
     bool send(const FrameHeader& header, std::span<const std::byte> payload, Connection& sender) noexcept;
 
-    /// The same with a payload of any size, in the memory of the program. `there` is false if that is not there, and
-    /// nothing was sent.
-    bool send(const FrameHeader& header, std::span<iovec> payload, Connection& sender, bool& there) noexcept;
+    /// The same with frames of any size, whose payload is in the memory of the program. Returns how many were sent.
+    /// `there` is false if the memory is not there, and nothing was sent.
+    std::size_t send(std::span<const FrameHeader> headers, std::span<const iovec> payload, Connection& sender,
+                     bool& there) noexcept;
 
     /// Sends a message, which never has to wait for its turn.
     template <class Message>
@@ -87,6 +88,9 @@ public:
         tell({.connection = connection, .key = key, .kind = Message::kind}, encode(message).bytes());
     }
     void tell(const FrameHeader& header, std::span<const std::byte> body) noexcept;
+
+    /// Gives to the system what it takes, and resumes connections if that was all.
+    void flush() noexcept;
 
     /// Goes on with everything. Returns whether anything has arrived.
     bool work() noexcept;
@@ -115,8 +119,8 @@ private:
     Status begin();
     Status greet();
     void append(const FrameHeader& header, std::span<const std::byte> payload) noexcept;
-    bool append_payload(std::span<const iovec> payload, std::size_t skip) noexcept;
-    void flush() noexcept;
+    bool append(std::span<const iovec> pieces, std::size_t skip) noexcept;
+    bool push() noexcept;
     void expect_room(bool wanted) noexcept;
     std::ptrdiff_t write(std::span<const iovec> pieces) noexcept;
     std::ptrdiff_t read(std::span<const iovec> pieces) noexcept;

@@ -30,6 +30,14 @@ constexpr unsigned rounds_between_looks = 16;
 /// A frame that the program sends carries the acknowledgment, if it comes before so many rounds with arrivals.
 constexpr unsigned max_rounds_owing = 16;
 
+/// So many requests go at once, each by a system call, before one is held.
+constexpr unsigned posted_alone = 2;
+
+/// How soon a program that polls steadily comes back. One that did not may have been waited for, so for a while nothing
+/// is held.
+constexpr auto steady = 50us;
+constexpr auto distrust = 100ms;
+
 /// How long a process waits at most for its peers to take the last messages.
 constexpr auto linger = 1s;
 
@@ -128,7 +136,29 @@ void Node::prefer(Link& link) noexcept {
     if (preferred_[0] != &link) preferred_[1] = std::exchange(preferred_[0], &link);
 }
 
+bool Node::may_hold(Link& link) noexcept {
+    if (++posted_ <= posted_alone || !agent_->stands_back()) return false;
+    if (holding_.empty()) {
+        if (!distrusts_until_.passed()) return false;
+        held_until_ = Deadline::after(steady);
+    }
+    if (std::ranges::find(holding_, &link) == holding_.end()) holding_.push_back(&link);
+    return true;
+}
+
+void Node::send_held() noexcept {
+    if (holding_.empty()) return;
+    if (held_until_.passed()) distrusts_until_ = Deadline::after(distrust);
+    for (std::size_t count = holding_.size(); count != 0 && !holding_.empty(); --count) {
+        Link* const link = holding_.back();
+        holding_.pop_back();
+        link->flush();
+    }
+}
+
 bool Node::progress() noexcept {
+    posted_ = 0;
+    send_held();
     bool arrived = false;
     std::size_t looked_at = 0;
     for (std::size_t i = 0; i < preferred_.size(); ++i)
@@ -141,6 +171,13 @@ bool Node::progress() noexcept {
     if (owing_.empty()) return arrived;
     if (!arrived || ++rounds_owing_ >= max_rounds_owing) acknowledge();
     return arrived;
+}
+
+void Node::poll() noexcept {
+    constexpr std::size_t one_more = 4096;
+    const std::size_t before = moved_;
+    progress();
+    polls_ += static_cast<std::uint32_t>(1 + (moved_ - before) / one_more);
 }
 
 /// Asks the system which links have something.
@@ -190,6 +227,7 @@ void Node::resume_waiting() noexcept {
 
 Status Node::add(const std::shared_ptr<Link>& link) {
     link->id = next_link_++;
+    holding_.reserve(links_.size() + 1);
     links_.emplace(link->id, link);
     epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = link->id}};
     if (epoll_ctl(links_fd_.get(), EPOLL_CTL_ADD, link->fd(), &event) == 0) return {};
@@ -207,6 +245,7 @@ void Node::watch(Link& link, bool until_writable) noexcept {
 void Node::forget(Link& link) noexcept {
     for (Link*& preferred : preferred_)
         if (preferred == &link) preferred = nullptr;
+    std::erase(holding_, &link);
     epoll_ctl(links_fd_.get(), EPOLL_CTL_DEL, link.fd(), nullptr);
     links_.erase(link.id);
 }

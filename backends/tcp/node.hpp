@@ -3,7 +3,6 @@
 // share one lock.
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,10 +52,6 @@ public:
     const TlsContext& tls_context() const noexcept { return tls_context_; }
     bool is_of_this_host(const HostAddress& host) const noexcept;
 
-    /// Tells the agent that a consumer makes progress.
-    void count_poll() noexcept { polls_.store(polls() + 1, std::memory_order_relaxed); }
-    std::uint32_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
-
     // The lock must be held for the functions below.
     Agent& agent() noexcept { return *agent_; }
     Regions& regions() noexcept { return regions_; }
@@ -65,6 +60,20 @@ public:
 
     /// Handles the frames that have arrived and continues what has to wait. Returns false if there was nothing to do.
     bool progress() noexcept;
+
+    /// Whether a request may wait for others: the program has posted several since it has polled last, and polls
+    /// steadily. What the link holds is sent by the next progress(), or by the agent.
+    bool may_hold(Link& link) noexcept;
+    void send_held() noexcept;
+
+    /// The same for a consumer that finds its queue empty.
+    void poll() noexcept;
+
+    /// Tells the agent that a consumer polls.
+    void count_poll() noexcept { ++polls_; }
+    std::uint32_t polls() const noexcept { return polls_; }
+    /// The same for a poll that takes long because links have moved so much.
+    void count_moved(std::size_t bytes) noexcept { moved_ += bytes; }
 
     /// Acknowledges what connections have executed, if no frame has done so yet.
     void acknowledge() noexcept;
@@ -131,7 +140,6 @@ private:
     TlsContext tls_context_;
     std::recursive_mutex mutex_;  // guards the members below
     int guards_ = 0;              // how often it is held
-    std::atomic<std::uint32_t> polls_{0};
     UniqueFd links_fd_;
     Regions regions_;
     std::uint32_t next_domain_ = 1;
@@ -139,6 +147,12 @@ private:
     std::uint64_t next_link_ = 1;
     std::array<Link*, 2> preferred_{};  // those that had traffic last, which are read without asking the system
     unsigned rounds_ = 0;
+    std::uint32_t polls_ = 0;
+    std::size_t moved_ = 0;                    // bytes, by all links
+    unsigned posted_ = 0;                      // requests since the last progress
+    std::vector<Link*> holding_;               // has room for all links
+    Deadline held_until_ = Deadline::never();  // a program that polls steadily has polled by then
+    Deadline distrusts_until_ = Deadline::now();
     std::vector<Connection*> connections_;  // indexed by number; null: free
     std::vector<std::uint32_t> free_numbers_;
     std::vector<std::weak_ptr<Connection>> waiting_;

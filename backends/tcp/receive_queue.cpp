@@ -271,8 +271,8 @@ bool ReceiveQueue::read(const Frame& frame) noexcept {
     const Sge source{reinterpret_cast<void*>(header.address), header.key, header.total};
     do {
         bool there = true;
-        const auto bytes = connection_->send_fragment({.total = header.total, .kind = FrameKind::Data}, {&source, 1},
-                                                      moved_, header.total - moved_, 0, there);
+        const auto bytes = connection_->send_fragments({.total = header.total, .kind = FrameKind::Data}, {&source, 1},
+                                                       moved_, header.total - moved_, 0, there);
         if (!there) {
             in_progress_ = nothing;
             refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead);

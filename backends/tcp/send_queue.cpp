@@ -105,8 +105,9 @@ void SendQueue::execute_entries() noexcept {
 
 bool SendQueue::is_answered(const Executed& executed) noexcept {
     if (executed.fetches) return fetches_.front().done;
-    return !executed.confirmed || executed.code != CompletionCode::Success ||
-           connection_->is_executed(executed.last_frame);
+    if (executed.code != CompletionCode::Success) return true;
+    return executed.confirmed ? connection_->is_executed(executed.last_frame)
+                              : connection_->is_sent(executed.last_frame);
 }
 
 void SendQueue::take_outcome(Executed& executed) noexcept {
@@ -246,8 +247,8 @@ SendQueue::Outcome SendQueue::stream(Operation& operation) noexcept {
         header.address = request.remote.address + operation.moved;
         bool there = true;
         const auto bytes =
-            connection_->send_fragment(header, request.sges, operation.moved, operation.total - operation.moved,
-                                       confirmed ? frame_flags::confirm : 0, there);
+            connection_->send_fragments(header, request.sges, operation.moved, operation.total - operation.moved,
+                                        confirmed ? frame_flags::confirm : 0, there);
         if (!there) return abort(operation, header);
         if (!bytes) return Outcome::Blocked;
         operation.moved += *bytes;
