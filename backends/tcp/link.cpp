@@ -311,34 +311,35 @@ std::size_t Link::send(std::span<const FrameHeader> headers, std::span<const iov
     headers = headers.first(whole);
     there = whole != 0;
     if (!there) return 0;
-    std::array<iovec, support::max_pieces + 2 * fragments_at_once> pieces;
-    std::array<std::size_t, fragments_at_once + 1> begins{};
-    for (std::size_t i = 0, count = 0, piece = 0, used = 0; i < headers.size(); begins[++i] = count) {
-        pieces[count++] = {.iov_base = const_cast<FrameHeader*>(&headers[i]), .iov_len = sizeof headers[i]};
+    std::array<iovec, support::max_pieces + 2 * fragments_at_once> room;
+    std::size_t count = 0;
+    for (std::size_t i = 0, piece = 0, used = 0; i < headers.size(); ++i) {
+        room[count++] = {.iov_base = const_cast<FrameHeader*>(&headers[i]), .iov_len = sizeof headers[i]};
         for (std::size_t left = headers[i].bytes; left != 0;) {
             const std::size_t part = std::min(left, payload[piece].iov_len - used);
-            pieces[count++] = {.iov_base = static_cast<std::byte*>(payload[piece].iov_base) + used, .iov_len = part};
+            room[count++] = {.iov_base = static_cast<std::byte*>(payload[piece].iov_base) + used, .iov_len = part};
             left -= part;
             used += part;
             if (used == payload[piece].iov_len) ++piece, used = 0;
         }
     }
-    std::ptrdiff_t written = 0;
-    if (tls_ == nullptr) written = write(std::span(pieces).first(begins[headers.size()]));
-    auto sent = static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, written));
-    std::size_t complete = 0;
-    while (complete < headers.size() && sent >= size_of(headers[complete])) sent -= size_of(headers[complete++]);
-    if (complete == headers.size() || (complete != 0 && sent == 0)) return complete;
-    // The rest of the frame is copied, so that the program may free its memory at any time.
-    there = append(std::span(pieces).subspan(begins[complete], begins[complete + 1] - begins[complete]), sent);
-    if (!there && complete == 0 && sent == 0) {
+    const auto pieces = std::span<const iovec>(room).first(count);
+    const std::size_t sent =
+        tls_ != nullptr ? encrypt(pieces, there) : static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, write(pieces)));
+    std::size_t frames = 0;
+    std::size_t end = 0;
+    do end += size_of(headers[frames++]);
+    while (end < sent);
+    // The rest of the last one is copied, so that the program may free its memory at any time.
+    if (there && sent < end) there = append(pieces, sent, end - sent);
+    if (!there && sent == 0) {
         out_.clear();
         return 0;
     }
     if (!there) shutdown(fd(), SHUT_RDWR);  // it has gone since it was looked at, and the frame has begun
     there = true;
-    if (!push()) sender.wait_for(blocked_);
-    return complete + 1;
+    if (!out_.empty() && (expects_room_ || !push())) sender.wait_for(blocked_);
+    return frames;
 }
 
 void Link::tell(const FrameHeader& header, std::span<const std::byte> body) noexcept {
@@ -361,18 +362,20 @@ void Link::append(const FrameHeader& header, std::span<const std::byte> payload)
     if (!appended.ok()) shutdown(fd(), SHUT_RDWR);
 }
 
-/// The same without the first bytes. Memory that has gone since it was looked at is sent as zeros. Returns false then.
-bool Link::append(std::span<const iovec> pieces, std::size_t skip) noexcept {
+/// Appends a part of the pieces. Memory that has gone since it was looked at is sent as zeros. Returns false then.
+bool Link::append(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes) noexcept {
     bool there = true;
     const Status appended = support::guarded([&]() -> Status {
         for (const iovec& piece : pieces) {
             const std::size_t begin = std::min(skip, piece.iov_len);
             skip -= begin;
-            const std::size_t bytes = piece.iov_len - begin;
-            out_.resize(out_.size() + bytes);
-            if (!copy_guarded(out_.data() + out_.size() - bytes, static_cast<const std::byte*>(piece.iov_base) + begin,
-                              bytes))
+            const std::size_t part = std::min(bytes, piece.iov_len - begin);
+            bytes -= part;
+            out_.resize(out_.size() + part);
+            if (!copy_guarded(out_.data() + out_.size() - part, static_cast<const std::byte*>(piece.iov_base) + begin,
+                              part))
                 there = false;
+            if (bytes == 0) break;
         }
         return {};
     });
@@ -380,10 +383,27 @@ bool Link::append(std::span<const iovec> pieces, std::size_t skip) noexcept {
     return there;
 }
 
+/// Sends the pieces in records of full size, each from a copy, because OpenSSL must not meet a fault. What it has not
+/// taken stays in the buffer. Returns how many bytes it was given.
+std::size_t Link::encrypt(std::span<const iovec> pieces, bool& there) noexcept {
+    const std::size_t total = total_of(pieces);
+    std::size_t given = 0;
+    bool has_room = true;
+    while (has_room && given < total) {
+        const std::size_t bytes = std::min(total - given, Tls::record_bytes);
+        there = append(pieces, given, bytes);
+        if (!there) break;
+        given += bytes;
+        has_room = push(given < total);
+    }
+    return given;
+}
+
 /// An error shows when the socket is read, after what has arrived.
-std::ptrdiff_t Link::write(std::span<const iovec> pieces) noexcept {
+std::ptrdiff_t Link::write(std::span<const iovec> pieces, bool more) noexcept {
     if (tls_ != nullptr)
-        return tls_->write({static_cast<const std::byte*>(pieces.front().iov_base), pieces.front().iov_len});
+        return tls_->write({static_cast<const std::byte*>(pieces.front().iov_base), pieces.front().iov_len},
+                           more || pieces.front().iov_len > Tls::record_bytes);
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(pieces.data());
     message.msg_iovlen = pieces.size();
@@ -394,11 +414,11 @@ std::ptrdiff_t Link::write(std::span<const iovec> pieces) noexcept {
     return count;
 }
 
-/// Returns whether the system has taken everything.
-bool Link::push() noexcept {
+/// Returns whether the system has taken everything. `more`: something follows at once.
+bool Link::push(bool more) noexcept {
     while (out_begin_ < out_.size()) {
         const iovec rest{.iov_base = out_.data() + out_begin_, .iov_len = out_.size() - out_begin_};
-        const std::ptrdiff_t count = write({&rest, 1});
+        const std::ptrdiff_t count = write({&rest, 1}, more);
         if (count <= 0) {
             if (errno != EAGAIN) break;  // the connection is broken, which its other direction will say
             expect_room(true);
@@ -427,18 +447,16 @@ void Link::expect_room(bool wanted) noexcept {
 
 std::ptrdiff_t Link::read(std::span<const iovec> pieces) noexcept {
     if (tls_ != nullptr) {
-        std::ptrdiff_t total = 0;
-        for (const iovec& piece : pieces) {
-            std::size_t filled = 0;
-            while (filled < piece.iov_len) {
-                const std::ptrdiff_t count =
-                    tls_->read({static_cast<std::byte*>(piece.iov_base) + filled, piece.iov_len - filled});
-                if (count <= 0) return total != 0 ? total : count;
-                filled += static_cast<std::size_t>(count);
-                total += count;
-            }
-        }
-        return total;
+        const iovec& room = pieces.front();  // there is one
+        std::size_t filled = 0;
+        do {
+            const std::ptrdiff_t count =
+                tls_->read({static_cast<std::byte*>(room.iov_base) + filled, room.iov_len - filled});
+            if (count <= 0 && filled == 0) return count;
+            if (count <= 0) break;
+            filled += static_cast<std::size_t>(count);
+        } while (filled < room.iov_len && tls_->has_more());
+        return static_cast<std::ptrdiff_t>(filled);
     }
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(pieces.data());
@@ -453,7 +471,11 @@ std::ptrdiff_t Link::read(std::span<const iovec> pieces) noexcept {
 /// Reads what has arrived, large payloads into the memory that they are for.
 bool Link::receive() noexcept {
     bool arrived = false;
-    for (int round = 0; round < max_reads && is_usable(); ++round) {
+    for (int round = 0; is_usable(); ++round) {
+        if (round == max_reads) {  // what OpenSSL has read already makes no descriptor readable
+            node_.agent().shorten_sleep();
+            break;
+        }
         if (in_begin_ != 0) {
             std::memmove(in_.get(), in_.get() + in_begin_, in_end_ - in_begin_);
             in_end_ -= std::exchange(in_begin_, 0);

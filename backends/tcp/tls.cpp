@@ -40,10 +40,11 @@
     DO(SSL_CTX_use_certificate_chain_file) DO(SSL_SESSION_free) DO(SSL_SESSION_new) \
     DO(SSL_SESSION_set1_master_key) DO(SSL_SESSION_set_cipher) DO(SSL_SESSION_set_protocol_version) \
     DO(SSL_do_handshake) DO(SSL_free) DO(SSL_get0_alpn_selected) \
-    DO(SSL_get_error) DO(SSL_get_ex_data) DO(SSL_new) \
-    DO(SSL_read) DO(SSL_session_reused) DO(SSL_set_accept_state) \
-    DO(SSL_set_alpn_protos) DO(SSL_set_bio) DO(SSL_set_connect_state) \
-    DO(SSL_set_ex_data) DO(SSL_write) DO(TLS_method)
+    DO(SSL_get_error) DO(SSL_get_ex_data) DO(SSL_has_pending) \
+    DO(SSL_new) DO(SSL_read) DO(SSL_session_reused) \
+    DO(SSL_set_accept_state) DO(SSL_set_alpn_protos) DO(SSL_set_bio) \
+    DO(SSL_set_connect_state) DO(SSL_set_default_read_buffer_len) DO(SSL_set_ex_data) \
+    DO(SSL_set_read_ahead) DO(SSL_write) DO(TLS_method)
 // clang-format on
 
 namespace viaduct::tcp {
@@ -55,6 +56,9 @@ constexpr const char* library_name = "libssl.so." VIADUCT_TEXT_OF(OPENSSL_SHLIB_
 constexpr const char* ciphers = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
 constexpr std::array<unsigned char, 2> first_cipher{0x13, 0x01};
 constexpr std::size_t key_bytes = 32;
+
+/// OpenSSL reads so many bytes by one call, more than a record has.
+constexpr std::size_t read_at_once = std::size_t{64} << 10;
 
 /// Separates the keys from other uses of the same file.
 constexpr std::string_view key_label = "Viaduct tcp 1 pre-shared key";
@@ -155,7 +159,7 @@ struct TlsCallbacks {
     }
     static int send(BIO* bio, const char* from, int size) noexcept {
         const auto call = [&](const Tls& tls) {
-            return ::send(tls.fd_, from, static_cast<std::size_t>(size), MSG_NOSIGNAL);
+            return ::send(tls.fd_, from, static_cast<std::size_t>(size), MSG_NOSIGNAL | (tls.more_ ? MSG_MORE : 0));
         };
         return transfer(bio, call, BIO_FLAGS_WRITE);
     }
@@ -214,8 +218,7 @@ Result<TlsContext> make_tls_context(const Policy& policy) {
     if (context == nullptr) return Status(Code::NoResources, "OpenSSL is out of memory");
     SSL_CTX* const raw = context.get();
     openssl.SSL_CTX_ctrl(raw, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, nullptr);
-    openssl.SSL_CTX_ctrl(raw, SSL_CTRL_MODE,
-                         SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS,
+    openssl.SSL_CTX_ctrl(raw, SSL_CTRL_MODE, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER,
                          nullptr);
     openssl.SSL_CTX_ctrl(raw, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, nullptr);
     openssl.SSL_CTX_set_ciphersuites(raw, ciphers);
@@ -320,6 +323,9 @@ Status Tls::shake_hands() noexcept {
     if (chosen != encrypting && (chosen != authenticating || (role_ == Role::Client && encrypts_)))
         return {Code::Unsupported, "the peer speaks another version of the protocol"};
     encrypts_ = chosen == encrypting;
+    if (!encrypts_) return {};  // what follows is not for OpenSSL
+    openssl.SSL_set_read_ahead(ssl_, 1);
+    openssl.SSL_set_default_read_buffer_len(ssl_, read_at_once);
     return {};
 }
 
@@ -371,7 +377,10 @@ std::ptrdiff_t Tls::read(std::span<std::byte> to) noexcept {
     return result(openssl.SSL_read(ssl_, to.data(), static_cast<int>(to.size())));
 }
 
-std::ptrdiff_t Tls::write(std::span<const std::byte> from) noexcept {
+bool Tls::has_more() const noexcept { return OpenSsl::get()->SSL_has_pending(ssl_) == 1; }
+
+std::ptrdiff_t Tls::write(std::span<const std::byte> from, bool more) noexcept {
+    more_ = more;
     const OpenSsl& openssl = *OpenSsl::get();
     openssl.ERR_clear_error();
     errno = 0;

@@ -46,9 +46,14 @@ public:
     /// Once hands are shaken: whether both sides encrypt. Otherwise the object is not needed any more.
     bool encrypts() const noexcept { return encrypts_; }
 
-    /// As recv(2) and send(2) with errno, except that write() must be repeated with the same bytes after EAGAIN.
+    /// As recv(2) and send(2) with errno, except that write() must be repeated with the same bytes after EAGAIN. One
+    /// call writes at most a record. `more`: another write() follows at once.
     std::ptrdiff_t read(std::span<std::byte> to) noexcept;
-    std::ptrdiff_t write(std::span<const std::byte> from) noexcept;
+    std::ptrdiff_t write(std::span<const std::byte> from, bool more) noexcept;
+    static constexpr std::size_t record_bytes = 16384;
+
+    /// Whether bytes that have left the socket were not read; maybe not enough for read().
+    bool has_more() const noexcept;
 
 private:
     friend struct TlsCallbacks;
@@ -64,6 +69,7 @@ private:
     bool encrypts_;
     bool looked_ = false;  // at the first bytes of the peer
     bool wants_to_write_ = false;
+    bool more_ = false;              // see write()
     const char* refusal_ = nullptr;  // why this side does not accept the key of the peer
     ssl_st* ssl_ = nullptr;
 };
