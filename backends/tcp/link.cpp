@@ -394,16 +394,15 @@ std::size_t Link::encrypt(std::span<const iovec> pieces, bool& there) noexcept {
         there = append(pieces, given, bytes);
         if (!there) break;
         given += bytes;
-        has_room = push(given < total);
+        has_room = push();
     }
     return given;
 }
 
 /// An error shows when the socket is read, after what has arrived.
-std::ptrdiff_t Link::write(std::span<const iovec> pieces, bool more) noexcept {
+std::ptrdiff_t Link::write(std::span<const iovec> pieces) noexcept {
     if (tls_ != nullptr)
-        return tls_->write({static_cast<const std::byte*>(pieces.front().iov_base), pieces.front().iov_len},
-                           more || pieces.front().iov_len > Tls::record_bytes);
+        return tls_->write({static_cast<const std::byte*>(pieces.front().iov_base), pieces.front().iov_len});
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(pieces.data());
     message.msg_iovlen = pieces.size();
@@ -414,11 +413,11 @@ std::ptrdiff_t Link::write(std::span<const iovec> pieces, bool more) noexcept {
     return count;
 }
 
-/// Returns whether the system has taken everything. `more`: something follows at once.
-bool Link::push(bool more) noexcept {
+/// Returns whether the system has taken everything.
+bool Link::push() noexcept {
     while (out_begin_ < out_.size()) {
         const iovec rest{.iov_base = out_.data() + out_begin_, .iov_len = out_.size() - out_begin_};
-        const std::ptrdiff_t count = write({&rest, 1}, more);
+        const std::ptrdiff_t count = write({&rest, 1});
         if (count <= 0) {
             if (errno != EAGAIN) break;  // the connection is broken, which its other direction will say
             expect_room(true);

@@ -121,9 +121,9 @@ private:
     void append(const FrameHeader& header, std::span<const std::byte> payload) noexcept;
     bool append(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes) noexcept;
     std::size_t encrypt(std::span<const iovec> pieces, bool& there) noexcept;
-    bool push(bool more = false) noexcept;
+    bool push() noexcept;
     void expect_room(bool wanted) noexcept;
-    std::ptrdiff_t write(std::span<const iovec> pieces, bool more = false) noexcept;
+    std::ptrdiff_t write(std::span<const iovec> pieces) noexcept;
     std::ptrdiff_t read(std::span<const iovec> pieces) noexcept;
     bool receive() noexcept;
     std::size_t find_destination(std::span<iovec> pieces) noexcept;

@@ -159,7 +159,7 @@ struct TlsCallbacks {
     }
     static int send(BIO* bio, const char* from, int size) noexcept {
         const auto call = [&](const Tls& tls) {
-            return ::send(tls.fd_, from, static_cast<std::size_t>(size), MSG_NOSIGNAL | (tls.more_ ? MSG_MORE : 0));
+            return ::send(tls.fd_, from, static_cast<std::size_t>(size), MSG_NOSIGNAL);
         };
         return transfer(bio, call, BIO_FLAGS_WRITE);
     }
@@ -379,8 +379,7 @@ std::ptrdiff_t Tls::read(std::span<std::byte> to) noexcept {
 
 bool Tls::has_more() const noexcept { return OpenSsl::get()->SSL_has_pending(ssl_) == 1; }
 
-std::ptrdiff_t Tls::write(std::span<const std::byte> from, bool more) noexcept {
-    more_ = more;
+std::ptrdiff_t Tls::write(std::span<const std::byte> from) noexcept {
     const OpenSsl& openssl = *OpenSsl::get();
     openssl.ERR_clear_error();
     errno = 0;

@@ -47,9 +47,9 @@ public:
     bool encrypts() const noexcept { return encrypts_; }
 
     /// As recv(2) and send(2) with errno, except that write() must be repeated with the same bytes after EAGAIN. One
-    /// call writes at most a record. `more`: another write() follows at once.
+    /// call writes at most a record.
     std::ptrdiff_t read(std::span<std::byte> to) noexcept;
-    std::ptrdiff_t write(std::span<const std::byte> from, bool more) noexcept;
+    std::ptrdiff_t write(std::span<const std::byte> from) noexcept;
     static constexpr std::size_t record_bytes = 16384;
 
     /// Whether bytes that have left the socket were not read; maybe not enough for read().
@@ -69,7 +69,6 @@ private:
     bool encrypts_;
     bool looked_ = false;  // at the first bytes of the peer
     bool wants_to_write_ = false;
-    bool more_ = false;              // see write()
     const char* refusal_ = nullptr;  // why this side does not accept the key of the peer
     ssl_st* ssl_ = nullptr;
 };

@@ -125,7 +125,7 @@ TEST_CASE("tcp tls: what is encrypted arrives unchanged, and a change is noticed
     std::array<std::byte, 5000> buffer;
     for (std::size_t at = 0; received.size() < sent.size();) {
         const auto rest = std::as_bytes(std::span(sent)).subspan(at);
-        if (const auto count = rest.empty() ? 0 : pair.client.tls->write(rest, false); count > 0)
+        if (const auto count = rest.empty() ? 0 : pair.client.tls->write(rest); count > 0)
             at += static_cast<std::size_t>(count);
         const auto count = pair.server.tls->read(buffer);
         if (count > 0) received.append(reinterpret_cast<const char*>(buffer.data()), static_cast<std::size_t>(count));
@@ -133,7 +133,7 @@ TEST_CASE("tcp tls: what is encrypted arrives unchanged, and a change is noticed
     }
     CHECK(received == sent);
 
-    REQUIRE(pair.client.tls->write(std::as_bytes(std::span(sent)).first(100), false) == 100);
+    REQUIRE(pair.client.tls->write(std::as_bytes(std::span(sent)).first(100)) == 100);
     std::array<char, 200> record{};
     const ssize_t size = recv(pair.server.fd.get(), record.data(), record.size(), 0);
     REQUIRE(size > 100);
