@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whatever a peer that has been accepted sends, the process goes on and serves others.
+// Whatever a peer that has been accepted sends, it gets no memory that it has no right to, and the process goes on and
+// serves others.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "backends/support/services.hpp"
 #include "backends/tcp/messages.hpp"
@@ -54,10 +57,14 @@ public:
     bool say(const Octets& octets) {
         return send(socket_.get(), octets.data(), octets.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(octets.size());
     }
-    void finish() {
+    /// Returns what the other end has sent.
+    Octets finish() {
         shutdown(socket_.get(), SHUT_WR);
-        std::array<std::byte, 4096> waste;
-        while (recv(socket_.get(), waste.data(), waste.size(), 0) > 0) continue;
+        Octets all;
+        std::array<std::byte, 4096> part;
+        for (ssize_t count = 0; (count = recv(socket_.get(), part.data(), part.size(), 0)) > 0;)
+            all.insert(all.end(), part.begin(), part.begin() + count);
+        return all;
     }
 
 private:
@@ -78,6 +85,10 @@ TEST_CASE("fuzz: frames of an accepted peer") {
     fuzz::Mutator random;
     const Buffer target(node, 4096);
     const RemoteAddress remote = target.remote();
+    const Buffer hidden(node, 4096, Memory::Heap, {});
+    const auto secret = std::as_bytes(std::span(std::string_view("not for the peer")));
+    for (std::size_t i = 0; i < hidden.bytes().size(); ++i) hidden.bytes()[i] = secret[i % secret.size()];
+    const Octets as_it_was(hidden.bytes().begin(), hidden.bytes().end());
     for (unsigned round = 0; round < fuzz::rounds() / 200; ++round) {
         CAPTURE(round);
         Speaker speaker(address);
@@ -106,6 +117,17 @@ TEST_CASE("fuzz: frames of an accepted peer") {
                    .total = 4096,
                    .key = remote.key,
                    .kind = tcp::FrameKind::Read}),
+            frame({.address = hidden.remote().address,
+                   .connection = number,
+                   .total = 64,
+                   .key = random.one_in(2) ? remote.key : hidden.remote().key,
+                   .kind = tcp::FrameKind::Read}),
+            frame({.address = hidden.remote().address,
+                   .connection = number,
+                   .total = static_cast<std::uint32_t>(payload.size()),
+                   .key = random.one_in(2) ? remote.key : hidden.remote().key,
+                   .kind = tcp::FrameKind::Write},
+                  payload),
             frame({.address = remote.address,
                    .connection = number,
                    .total = 8,
@@ -125,7 +147,9 @@ TEST_CASE("fuzz: frames of an accepted peer") {
             random.mutate(changed, random.pick(corpus), 3000);
             if (!speaker.say(changed)) break;
         }
-        speaker.finish();
+        const Octets answers = speaker.finish();
+        REQUIRE(std::ranges::search(answers, secret).empty());
+        REQUIRE(std::ranges::equal(hidden.bytes(), as_it_was));
         (void)port.event();  // the connection has ended
         while (listener->next_request().ok()) continue;
     }
