@@ -134,7 +134,6 @@ int Agent::work() noexcept {
         return timeout < 0 ? limit : std::min(timeout, limit);
     };
     watch_links(!stands_back_);
-    node_.send_held();
     if (stands_back_) return at_most(stand_back_ms);
     for (int round = 0; node_.progress(); ++round)
         if (round == rounds) return 0;

@@ -2,14 +2,17 @@
 // Properties of messages: size, SGEs, immediate data.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <memory>
 #include <random>
 #include <vector>
 
 #include "tests/contract/backends.hpp"
+#include "tests/contract/two_processes.hpp"
 
 using namespace viaduct;
 using namespace viaduct::testing;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -319,6 +322,41 @@ TEST_CASE_METHOD(EveryBackend, "messages: large ones on many connections do not 
         REQUIRE(connection.client.sent().code == CompletionCode::Success);
     };
     for (std::size_t i = pairs; i > 0; --i) expect(*connections[i - 1]);  // the others have no receives yet
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "messages: a burst arrives although its sender polls no more",
+                 "[hosts]") {
+    constexpr std::uint64_t count = 100;
+    const auto receiver = [&](Wire& wire) {
+        End end(*provider());
+        const Buffer buffer(end.node, count * 8);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const Sge piece = buffer.sge(i * 8, 8);
+            end.port.post(receive_of(i, piece));
+        }
+        end.serve(wire);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            require(end.port.received().context == i, "in order");
+            require(buffer.load(i * 8) == i, "what was sent");
+        }
+        wire.notify();
+    };
+    const auto sender = [&](Wire& wire) {
+        End end(*provider());
+        const Buffer buffer(end.node, count * 8);
+        end.call(wire);
+        // A backend may take a program that polls so much for one that goes on polling.
+        for (const Deadline end_of_polling = Deadline::after(10ms); !end_of_polling.passed();)
+            require(end.port.quiet(), "nothing to do yet");
+        for (std::uint64_t i = 0; i < count; ++i) {
+            buffer.store(i, i * 8);
+            const Sge piece = buffer.sge(i * 8, 8);
+            end.port.post(send_of(i, piece));
+        }
+        wire.await();
+        for (std::uint64_t i = 0; i < count; ++i) require(end.port.sent().context == i, "all complete");
+    };
+    CHECK_NOTHROW(run_processes(receiver, sender));
 }
 
 TEST_CASE_METHOD(EveryBackend, "messages: a long one-way stream arrives complete although the receiver rarely polls") {

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from hosts import ADDRESSES, FAR, NEAR, Hosts, Program, check, enter, run_tests
+from hosts import ADDRESSES, DEVICES, FAR, NEAR, Hosts, Program, check, enter, run_tests
 
 SERVICE = 7330
 TARGET = f"{ADDRESSES[FAR]}:{SERVICE}"
@@ -132,6 +132,33 @@ def test_no_such_host(tools):
     check(tried.returncode == 1 and time.monotonic() < start + 5, tried.stdout)
     tried = tools.hosts.attempt(NEAR, tools.ping, "-c", 1, "-W", 2, "192.0.2.1")
     check(re.search("(?i)reachable|no route", tried.stdout), tried.stdout)
+
+
+# ---- Bad lines -------------------------------------------------------------------------------------------------------
+
+BAD_LINES = (["netem", "delay", "2ms", "1ms", "loss", "1%", "reorder", "5%"],
+             ["tbf", "rate", "400mbit", "burst", "20kb", "limit", "30kb"])  # drops what it has no room for
+
+
+def lost_segments(tools):
+    return int(re.search(r"TcpRetransSegs +(\d+)", tools.hosts.run(NEAR, "nstat", "-asz", "TcpRetransSegs")).group(1))
+
+
+def test_a_bad_line_loses_nothing(tools):
+    for line in BAD_LINES:
+        added = tools.hosts.attempt(NEAR, "tc", "qdisc", "add", "dev", DEVICES[NEAR], "root", *line)
+        if added.returncode != 0:
+            print(f"# this kernel has no {line[0]}")
+            continue
+        try:
+            lost_before = lost_segments(tools)
+            with tools.serving(tools.ping), tools.client(tools.ping, "-i", 0, "-c", 50, "-s", 60000) as client:
+                client.finish()
+            with tools.serving(tools.perf), tools.client(tools.perf, "--test", "bandwidth", "--sizes", "64K") as client:
+                client.finish()
+            check(lost_segments(tools) > lost_before, f"{line[0]} has lost nothing")
+        finally:
+            tools.hosts.run(NEAR, "tc", "qdisc", "del", "dev", DEVICES[NEAR], "root")
 
 
 # ---- What the backend must not do ------------------------------------------------------------------------------------
