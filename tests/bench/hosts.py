@@ -116,7 +116,7 @@ class Machine:
 
     def environment(self, network: Network) -> dict[str, str]:
         device = {"VIADUCT_DEVICE": f"viaduct-{network.interface}"} if self.backend == "tcp" else {}
-        return {"VIADUCT_BACKEND": self.backend, "VIADUCT_TCP_SECURITY": "authenticated"} | device
+        return {"VIADUCT_BACKEND": self.backend} | device
 
 
 @contextlib.contextmanager
@@ -168,13 +168,15 @@ def libfabric(machine: Machine, network: Network, provider: str, size: int, coun
 
 
 def vi_perf(
-    machine: Machine, network: Network, api: str, test: str, column: str, unit: float, sizes: list[int]
+    machine: Machine, network: Network, api: str, test: str, column: str, unit: float, sizes: list[int],
+    security: str = "authenticated", window: int = 0
 ) -> list[float]:
     port = free_port()
-    env = machine.environment(network)
+    env = machine.environment(network) | {"VIADUCT_TCP_SECURITY": security}
     program = machine.build / "tools/vi-perf"
     with saying("listening", machine.on_server(network, program, "--listen", port, "--api", api), env):
         options = ["--api", api, "--test", test, "--sizes", ",".join(map(str, sizes)), "--duration", SECONDS]
+        options += ["--window", window] if window else []
         options += ["--json", "--quiet", f"{network.server.address}:{port}"]
         output = run(machine.on_client(network, program, *options), env)
     return [unit * result[column] for result in json.loads(output)["results"]]
@@ -216,6 +218,9 @@ def bandwidth(size: str) -> str:
 
 
 RATE, CONNECTIONS = "8 B rate", "connections"
+ENCRYPTED_LATENCY, ENCRYPTED_STREAM = f"{latency('8 B')}, encrypted", f"{bandwidth('1 MiB')}, encrypted"
+RATE_WINDOW = 64
+STREAM_WINDOW = 4  # the peers send from and receive into one buffer again and again; more would not stay in a cache
 
 # fmt: off
 ROWS = [
@@ -225,6 +230,8 @@ ROWS = [
     Row(latency("1 MiB"), "us", True),
     Row(bandwidth("64 KiB"), "GB/s"),
     Row(bandwidth("1 MiB"), "GB/s", False, False, everywhere(0.95), everywhere(1.0)),
+    Row(ENCRYPTED_LATENCY, "us", True, False, everywhere(1.75), everywhere(1.4)),
+    Row(ENCRYPTED_STREAM, "GB/s", False, False, everywhere(0.9), everywhere(1.0)),
     Row(RATE, "M/s"),
     Row(CONNECTIONS, "1/s", False, False, everywhere(1.0), everywhere(3.0)),
 ]
@@ -251,8 +258,10 @@ def measurements(apis: list[str]) -> list[Measurement]:
     def tcp_runs(test: str, rows: list[str], unit: float, counts: dict[int, int]) -> Measurement:
         return Measurement("TCP", rows, functools.partial(tcp, test=test, runs=list(counts.items())), unit)
 
-    def ours(test: str, rows: list[str], column: str, unit: float, sizes: list[int]) -> list[Measurement]:
-        take = functools.partial(vi_perf, test=test, column=column, unit=unit, sizes=sizes)
+    def ours(
+        test: str, rows: list[str], column: str, unit: float, sizes: list[int], **options: str | int
+    ) -> list[Measurement]:
+        take = functools.partial(vi_perf, test=test, column=column, unit=unit, sizes=sizes, **options)
         return [Measurement(api, rows, functools.partial(take, api=api)) for api in apis]
 
     def of_ucx(row: str, test: str, column: str, unit: float, size: int, count: int) -> Measurement:
@@ -273,10 +282,15 @@ def measurements(apis: list[str]) -> list[Measurement]:
     all_of_them += [tcp_runs("bandwidth", streams, 1e-9, STREAM_COUNTS)]
     all_of_them += [of_ucx(bandwidth(name), "tag_bw", "overall_bw", MEGABYTE / 1e9, size, STREAM_COUNTS[size])
                     for name, size in BANDWIDTHS.items()]  # fmt: skip
-    all_of_them += ours("bandwidth", streams, "bytes_per_second", 1e-9, list(BANDWIDTHS.values()))
+    all_of_them += ours("bandwidth", streams, "bytes_per_second", 1e-9, list(BANDWIDTHS.values()), window=STREAM_WINDOW)
+    all_of_them += [tcp_runs("latency", [ENCRYPTED_LATENCY], 1e-3, {8: LATENCY_COUNTS[8]})]
+    all_of_them += ours("latency", [ENCRYPTED_LATENCY], "mean_ns", 1e-3, [8], security="encrypted")
+    all_of_them += [tcp_runs("tls-bandwidth", [ENCRYPTED_STREAM], 1e-9, {MEGABYTE: STREAM_COUNTS[MEGABYTE]})]
+    all_of_them += ours("bandwidth", [ENCRYPTED_STREAM], "bytes_per_second", 1e-9, [MEGABYTE], security="encrypted",
+                        window=STREAM_WINDOW)  # fmt: skip
     all_of_them += [tcp_runs("rate", [RATE], 1e-6, {8: 100_000})]
     all_of_them += [of_ucx(RATE, "tag_bw", "overall_mr", 1e-6, 8, 300_000)]
-    all_of_them += ours("rate", [RATE], "messages_per_second", 1e-6, [8])
+    all_of_them += ours("rate", [RATE], "messages_per_second", 1e-6, [8], window=RATE_WINDOW)
     all_of_them += [tcp_runs("connect", [CONNECTIONS], 1, {8: CONNECTION_COUNT})]
     all_of_them += ours("connect", [CONNECTIONS], "connections_per_second", 1, [8])
     return all_of_them
@@ -317,7 +331,7 @@ def switches(process: int) -> int:
 def idle_wakeups(machine: Machine, network: Network, api: str) -> float:
     """Wake-ups per second of the busier end of a connection on which nothing happens, including vi-ping's own."""
     port = free_port()
-    env = machine.environment(network)
+    env = machine.environment(network) | {"VIADUCT_TCP_SECURITY": "authenticated"}
     program = machine.build / "tools/vi-ping"
     with saying("listening", machine.on_server(network, program, "--listen", port, "--api", api), env) as target:
         options = ["--api", api, "-c", 2, "-i", 60, f"{network.server.address}:{port}"]

@@ -9,14 +9,18 @@
  *     bandwidth    bytes per second of a stream; the receiver sleeps in recv() as long as nothing arrives
  *     rate         messages per second of a stream, each sent by a call of its own
  *     connect      connections per second, with an echo of a message on each
+ *     tls-latency, tls-bandwidth
+ *                  the same through TLS 1.3 by OpenSSL (AES-128-GCM, pre-shared key); both ends poll
  *
- * A connection starts with a request, which the server sends back.
+ * A connection starts with a request, which the server sends back, in the clear.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,8 +34,15 @@ enum { max_size = 1 << 20, chunk = 1 << 16, warmup_divisor = 10 };
 
 enum Test { echo, sink };
 
+/* With TLS, or without. */
+struct Stream {
+    int fd;
+    SSL* tls;
+};
+
 struct Request {
-    uint32_t test;
+    uint16_t test;
+    uint16_t with_tls;
     uint32_t size;
     uint64_t count;
 };
@@ -49,28 +60,79 @@ static double seconds_now(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void send_all(int fd, const void* data, size_t size) {
+static void send_all(struct Stream to, const void* data, size_t size) {
     const unsigned char* next = data;
     while (size > 0) {
-        const ssize_t sent = send(fd, next, size, MSG_NOSIGNAL);
-        if (sent < 0) fail("send");
+        const ssize_t sent =
+            to.tls != NULL ? SSL_write(to.tls, next, (int)size) : send(to.fd, next, size, MSG_NOSIGNAL);
+        if (sent <= 0 && to.tls != NULL && SSL_get_error(to.tls, (int)sent) == SSL_ERROR_WANT_WRITE) continue;
+        if (sent <= 0) fail("send");
         next += sent;
         size -= (size_t)sent;
     }
 }
 
-/* With MSG_DONTWAIT it polls. False: the peer has closed the connection. */
-static bool receive_all(int fd, void* data, size_t size, int flags) {
-    unsigned char* next = data;
-    while (size > 0) {
-        const ssize_t received = recv(fd, next, size, flags);
+/* With MSG_DONTWAIT and with TLS it polls. 0: the peer has closed the connection. */
+static size_t receive_some(struct Stream from, void* data, size_t size, int flags) {
+    for (;;) {
+        const ssize_t received =
+            from.tls != NULL ? SSL_read(from.tls, data, (int)size) : recv(from.fd, data, size, flags);
+        if (received >= 0 && from.tls == NULL) return (size_t)received;
+        if (received > 0) return (size_t)received;
+        if (from.tls == NULL && errno != EAGAIN) fail("recv");
+        if (from.tls != NULL && SSL_get_error(from.tls, (int)received) != SSL_ERROR_WANT_READ) return 0;
+    }
+}
+
+/* False: the peer has closed the connection. */
+static bool receive_all(struct Stream from, void* data, size_t size, int flags) {
+    for (unsigned char* next = data; size > 0;) {
+        const size_t received = receive_some(from, next, size, flags);
         if (received == 0) return false;
-        if (received < 0 && errno == EAGAIN) continue;
-        if (received < 0) fail("recv");
         next += received;
-        size -= (size_t)received;
+        size -= received;
     }
     return true;
+}
+
+static unsigned give_key(unsigned char* key) {
+    enum { size = 32 };
+    memset(key, 1, size);
+    return size;
+}
+
+static unsigned key_of_client(SSL* tls, const char* hint, char* identity, unsigned most, unsigned char* key,
+                              unsigned room) {
+    (void)tls, (void)hint, (void)room;
+    snprintf(identity, most, "tcp_perf");
+    return give_key(key);
+}
+
+static unsigned key_of_server(SSL* tls, const char* identity, unsigned char* key, unsigned room) {
+    (void)tls, (void)identity, (void)room;
+    return give_key(key);
+}
+
+/* Both ends continue in TLS. */
+static struct Stream secured(struct Stream plain, bool server) {
+    SSL_CTX* const context = SSL_CTX_new(TLS_method());
+    SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+    SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256");
+    SSL_CTX_set_num_tickets(context, 0);
+    SSL_CTX_set_psk_client_callback(context, key_of_client);
+    SSL_CTX_set_psk_server_callback(context, key_of_server);
+    plain.tls = SSL_new(context);
+    SSL_CTX_free(context);
+    SSL_set_fd(plain.tls, plain.fd);
+    if ((server ? SSL_accept(plain.tls) : SSL_connect(plain.tls)) != 1) fail("the handshake");
+    SSL_set_mode(plain.tls, SSL_MODE_ENABLE_PARTIAL_WRITE);
+    if (fcntl(plain.fd, F_SETFL, O_NONBLOCK) != 0) fail("fcntl");
+    return plain;
+}
+
+static void close_stream(struct Stream stream) {
+    SSL_free(stream.tls);
+    close(stream.fd);
 }
 
 static void set_no_delay(int fd) {
@@ -80,26 +142,23 @@ static void set_no_delay(int fd) {
 
 /* ---- The server ------------------------------------------------------------------------------------------------- */
 
-static void discard(int fd, uint64_t bytes) {
+static void discard(struct Stream client, uint64_t bytes) {
     while (bytes > 0) {
-        const ssize_t received = recv(fd, buffer, bytes < chunk ? bytes : chunk, 0);
-        if (received <= 0) fail("recv");
-        bytes -= (uint64_t)received;
+        const size_t received = receive_some(client, buffer, bytes < chunk ? bytes : chunk, 0);
+        if (received == 0) fail("the client closed the connection");
+        bytes -= received;
     }
 }
 
-static void serve(int fd) {
-    struct Request request;
-    if (!receive_all(fd, &request, sizeof request, 0) || request.size > max_size) return;
-    send_all(fd, &request, sizeof request);
+static void serve(struct Stream client, struct Request request) {
     if (request.test == sink) {
-        discard(fd, request.size * request.count);
-        send_all(fd, &request, sizeof request);
+        discard(client, request.size * request.count);
+        send_all(client, &request, sizeof request);
         return;
     }
     for (uint64_t i = 0; i < request.count; ++i) {
-        if (!receive_all(fd, buffer, request.size, MSG_DONTWAIT)) return;
-        send_all(fd, buffer, request.size);
+        if (!receive_all(client, buffer, request.size, MSG_DONTWAIT)) return;
+        send_all(client, buffer, request.size);
     }
 }
 
@@ -112,62 +171,70 @@ static void run_server(uint16_t port) {
     puts("listening");
     fflush(stdout);
     for (;;) {
-        const int fd = accept(listener, NULL, NULL);
-        if (fd < 0) fail("accept");
-        set_no_delay(fd);
-        serve(fd);
-        close(fd);
+        struct Stream client = {accept(listener, NULL, NULL), NULL};
+        struct Request request;
+        if (client.fd < 0) fail("accept");
+        set_no_delay(client.fd);
+        if (receive_all(client, &request, sizeof request, 0) && request.size <= max_size) {
+            send_all(client, &request, sizeof request);
+            if (request.with_tls) client = secured(client, true);
+            serve(client, request);
+        }
+        close_stream(client);
     }
 }
 
 /* ---- The client ------------------------------------------------------------------------------------------------- */
 
-static int open_connection(const struct sockaddr_in* address, enum Test test, size_t size, uint64_t count) {
-    struct Request request = {test, (uint32_t)size, count};
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (fd < 0 || connect(fd, (const struct sockaddr*)address, sizeof *address) != 0) fail("connect");
-    set_no_delay(fd);
-    send_all(fd, &request, sizeof request);
-    if (!receive_all(fd, &request, sizeof request, 0)) fail("the server closed the connection");
-    return fd;
+static struct Stream open_connection(const struct sockaddr_in* address, enum Test test, bool with_tls, size_t size,
+                                     uint64_t count) {
+    struct Request request = {test, with_tls, (uint32_t)size, count};
+    const struct Stream server = {socket(AF_INET, SOCK_STREAM, 0), NULL};
+    if (server.fd < 0 || connect(server.fd, (const struct sockaddr*)address, sizeof *address) != 0) fail("connect");
+    set_no_delay(server.fd);
+    send_all(server, &request, sizeof request);
+    if (!receive_all(server, &request, sizeof request, 0)) fail("the server closed the connection");
+    return with_tls ? secured(server, false) : server;
 }
 
 /* One way. */
-static double latency_ns(const struct sockaddr_in* address, size_t size, uint64_t count) {
+static double latency_ns(const struct sockaddr_in* address, bool with_tls, size_t size, uint64_t count) {
     const uint64_t warmup = count / warmup_divisor;
-    const int fd = open_connection(address, echo, size, warmup + count);
+    const struct Stream server = open_connection(address, echo, with_tls, size, warmup + count);
     double start = 0;
     for (uint64_t i = 0; i < warmup + count; ++i) {
         if (i == warmup) start = seconds_now();
-        send_all(fd, buffer, size);
-        if (!receive_all(fd, buffer, size, MSG_DONTWAIT)) fail("the server closed the connection");
+        send_all(server, buffer, size);
+        if (!receive_all(server, buffer, size, MSG_DONTWAIT)) fail("the server closed the connection");
     }
     return (seconds_now() - start) / (double)count / 2 * 1e9;
 }
 
-static double messages_per_second(const struct sockaddr_in* address, size_t size, uint64_t count) {
+static double messages_per_second(const struct sockaddr_in* address, bool with_tls, size_t size, uint64_t count) {
     const uint64_t warmup = count / warmup_divisor;
-    const int fd = open_connection(address, sink, size, warmup + count);
+    const struct Stream server = open_connection(address, sink, with_tls, size, warmup + count);
     struct Request answer;
     double start = 0;
     for (uint64_t i = 0; i < warmup + count; ++i) {
         if (i == warmup) start = seconds_now();
-        send_all(fd, buffer, size);
+        send_all(server, buffer, size);
     }
-    if (!receive_all(fd, &answer, sizeof answer, 0)) fail("the server closed the connection");
+    if (!receive_all(server, &answer, sizeof answer, 0)) fail("the server closed the connection");
     return (double)count / (seconds_now() - start);
 }
 
 static double connections_per_second(const struct sockaddr_in* address, uint64_t count) {
     const double start = seconds_now();
-    for (uint64_t i = 0; i < count; ++i) close(open_connection(address, echo, 0, 0));
+    for (uint64_t i = 0; i < count; ++i) close_stream(open_connection(address, echo, false, 0, 0));
     return (double)count / (seconds_now() - start);
 }
 
 static double measure(const char* test, const struct sockaddr_in* address, size_t size, uint64_t count) {
-    if (strcmp(test, "latency") == 0) return latency_ns(address, size, count);
-    if (strcmp(test, "bandwidth") == 0) return messages_per_second(address, size, count) * (double)size;
-    if (strcmp(test, "rate") == 0) return messages_per_second(address, size, count);
+    const bool with_tls = strncmp(test, "tls-", 4) == 0;
+    if (with_tls) test += 4;
+    if (strcmp(test, "latency") == 0) return latency_ns(address, with_tls, size, count);
+    if (strcmp(test, "bandwidth") == 0) return messages_per_second(address, with_tls, size, count) * (double)size;
+    if (strcmp(test, "rate") == 0) return messages_per_second(address, with_tls, size, count);
     if (strcmp(test, "connect") == 0) return connections_per_second(address, count);
     errno = EINVAL;
     fail(test);
