@@ -7,25 +7,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
-#include <unordered_map>
 
 #include "backends/loopback/doorbell.hpp"
-#include "backends/support/deadline_map.hpp"
+#include "backends/support/reactor.hpp"
 #include "core/base/counter.hpp"
 #include "core/deadline.hpp"
 
 namespace viaduct::loopback {
 
-/// Handles descriptors and deadlines on the agent's thread, with no lock of the agent held. The agent holds a reference
-/// to it during each call.
-class AgentClient {
-public:
-    virtual ~AgentClient() = default;
-    virtual void on_readable(int fd) noexcept = 0;
-    virtual void on_deadline() noexcept {}
-};
+/// Called with no lock of the agent held.
+using AgentClient = support::ReactorClient;
 
 class Agent {
 public:
@@ -45,16 +37,17 @@ public:
 
     bool is_this_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
 
-    /// Calls the client's on_readable while the descriptor is readable or hung up. The caller must not watch, unwatch
-    /// or close the same descriptor in two threads at once. Throws std::bad_alloc.
-    Status watch(int fd, const std::shared_ptr<AgentClient>& client);
-    void unwatch(int fd) noexcept;
-
-    /// Calls on_deadline once, if the client still exists by then.
-    void call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client);
-
-    /// Takes such a call back, if it is still to come.
-    void cancel_call(const Deadline& deadline, const std::weak_ptr<AgentClient>& client) noexcept;
+    // See support::Reactor.
+    Status watch(int fd, const std::shared_ptr<AgentClient>& client) {
+        return reactor_.watch(board_.epoll_fd(), fd, client);
+    }
+    void unwatch(int fd) noexcept { reactor_.unwatch(board_.epoll_fd(), fd); }
+    void call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client) {
+        if (reactor_.call_at(deadline, client)) board_.wake_agent();
+    }
+    void cancel_call(const Deadline& deadline, const std::weak_ptr<AgentClient>& client) noexcept {
+        reactor_.cancel_call(deadline, client);
+    }
 
     /// Between these calls a consumer may sleep, so every ring wakes the agent immediately, even if others poll.
     void sleep_begins() noexcept {
@@ -67,17 +60,6 @@ private:
     Agent(Doorbells& board, std::function<bool()> serve, std::function<bool(bool)> update_wakeups) noexcept
         : board_(board), serve_(std::move(serve)), update_wakeups_(std::move(update_wakeups)) {}
     void run() noexcept;
-    std::uint64_t remember(int fd, const std::shared_ptr<AgentClient>& client);
-    void forget(int fd) noexcept;
-    bool is_watched(int fd) const noexcept;
-    int timeout_ms() noexcept;
-    void dispatch(std::uint64_t id) noexcept;
-    void run_deadlines() noexcept;
-
-    struct Watch {
-        int fd;
-        std::weak_ptr<AgentClient> client;
-    };
 
     Doorbells& board_;
     std::function<bool()> serve_;
@@ -86,11 +68,7 @@ private:
     Counter wakeups_;
     std::atomic<bool> busy_polling_{false};
     std::atomic<std::uint32_t> sleepers_{0};
-    mutable std::mutex mutex_;  // guards the members below
-    std::unordered_map<std::uint64_t, Watch> watches_;
-    std::unordered_map<int, std::uint64_t> ids_;
-    support::DeadlineMap<std::weak_ptr<AgentClient>> deadlines_;
-    std::uint64_t next_id_ = 1;
+    support::Reactor reactor_;
     std::thread thread_;
 };
 

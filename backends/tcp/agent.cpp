@@ -15,9 +15,9 @@ namespace viaduct::tcp {
 namespace {
 
 // Events that do not belong to a client.
-constexpr std::uint64_t event_id = 0;
-constexpr std::uint64_t links_id = ~std::uint64_t{0};
-constexpr std::uint64_t call_id = links_id - 1;
+constexpr std::uint64_t event_id = support::Reactor::no_descriptor;
+constexpr std::uint64_t links_id = support::Reactor::first_free;
+constexpr std::uint64_t call_id = links_id + 1;
 
 /// How long the agent sleeps while consumers poll. Frames for a consumer that has stopped polling wait that long.
 constexpr int stand_back_ms = 2;
@@ -66,29 +66,6 @@ void Agent::wake() noexcept {
     (void)!write(event_.get(), &one, sizeof one);
 }
 
-Status Agent::watch(int fd, const std::shared_ptr<AgentClient>& client, Until until) {
-    unwatch(fd);
-    const std::uint64_t id = next_id_++;
-    ids_[fd] = id;  // first, because it does no harm if the next line runs out of memory
-    watches_.emplace(id, Watch{fd, client});
-    const std::uint32_t events = until == Until::Readable ? EPOLLIN | EPOLLRDHUP : EPOLLOUT;
-    epoll_event event{.events = events, .data = {.u64 = id}};
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-        watches_.erase(id);
-        ids_.erase(fd);
-        return Status::from_errno(errno, "epoll_ctl");
-    }
-    return {};
-}
-
-void Agent::unwatch(int fd) noexcept {
-    const auto found = ids_.find(fd);
-    if (found == ids_.end()) return;
-    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-    watches_.erase(found->second);
-    ids_.erase(found);
-}
-
 Status Agent::call_for(int fd, void (*on_readable)() noexcept) noexcept {
     if (on_readable_ != nullptr) return {Code::Busy, "the thread watches another descriptor"};
     epoll_event event{.events = EPOLLIN, .data = {.u64 = call_id}};
@@ -100,14 +77,6 @@ Status Agent::call_for(int fd, void (*on_readable)() noexcept) noexcept {
 void Agent::stop_calling_for(int fd) noexcept {
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
     on_readable_ = nullptr;
-}
-
-void Agent::call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client) {
-    if (deadlines_.add(deadline, client)) wake();  // this thread may have decided how long it will sleep
-}
-
-void Agent::cancel_call(const Deadline& deadline, const std::weak_ptr<AgentClient>& client) noexcept {
-    deadlines_.remove(deadline, client);
 }
 
 void Agent::sleep_begins() noexcept {
@@ -125,12 +94,11 @@ void Agent::watch_links(bool wanted) noexcept {
 /// Does what is due, and returns how long the thread may sleep.
 int Agent::work() noexcept {
     sleeps_long_ = false;
-    while (const auto due = deadlines_.take_due())
-        if (const auto client = due->lock()) client->on_deadline();
+    reactor_.run_deadlines();
     const std::uint32_t polls = node_.polls();
     stands_back_ = polls - std::exchange(polls_seen_, polls) >= many_polls && sleepers_ == 0;
     const auto at_most = [this](int limit) {
-        const int timeout = deadlines_.timeout_ms();
+        const int timeout = reactor_.timeout_ms();
         return timeout < 0 ? limit : std::min(timeout, limit);
     };
     watch_links(!stands_back_);
@@ -139,7 +107,7 @@ int Agent::work() noexcept {
         if (round == rounds) return 0;
     node_.acknowledge();
     sleeps_long_ = true;
-    return deadlines_.timeout_ms();
+    return reactor_.timeout_ms();
 }
 
 void Agent::run() noexcept {
@@ -158,10 +126,8 @@ void Agent::run() noexcept {
                     (void)!read(event_.get(), &rings, sizeof rings);
                 } else if (id == call_id) {
                     call = on_readable_;
-                } else if (id != links_id) {
-                    const auto found = watches_.find(id);
-                    if (found == watches_.end()) continue;  // unwatched after epoll_wait reported it
-                    if (const auto client = found->second.client.lock()) client->on_ready();
+                } else {
+                    reactor_.dispatch(id);
                 }
             }
             timeout = work();

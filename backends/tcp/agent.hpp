@@ -6,10 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 
-#include "backends/support/deadline_map.hpp"
+#include "backends/support/reactor.hpp"
 #include "core/base/counter.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/deadline.hpp"
@@ -19,36 +18,29 @@ namespace viaduct::tcp {
 
 class Node;
 
-/// Handles a descriptor and deadlines. Called with the lock of the node held. The agent holds a reference during each
-/// call.
-class AgentClient : public std::enable_shared_from_this<AgentClient> {
-public:
-    virtual ~AgentClient() = default;
-    virtual void on_ready() noexcept = 0;
-    virtual void on_deadline() noexcept {}
-};
+/// Called with the lock of the node held.
+class AgentClient : public support::ReactorClient, public std::enable_shared_from_this<AgentClient> {};
 
 /// The lock of the node must be held for all functions except start() and stop().
 class Agent {
 public:
-    enum class Until : std::uint8_t { Readable, Writable };
-
     static Result<std::unique_ptr<Agent>> start(Node& node);
     ~Agent() { stop(); }
 
     /// Ends the thread.
     void stop() noexcept;
 
-    /// Calls the client's on_ready while the descriptor is readable or hung up, or while it is writable. Throws
-    /// std::bad_alloc.
-    Status watch(int fd, const std::shared_ptr<AgentClient>& client, Until until = Until::Readable);
-    void unwatch(int fd) noexcept;
-
-    /// Calls on_deadline once, if the client still exists by then. Throws std::bad_alloc.
-    void call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client);
-
-    /// Takes such a call back, if it is still to come.
-    void cancel_call(const Deadline& deadline, const std::weak_ptr<AgentClient>& client) noexcept;
+    // See support::Reactor.
+    Status watch(int fd, const std::shared_ptr<AgentClient>& client) {
+        return reactor_.watch(epoll_.get(), fd, client);
+    }
+    void unwatch(int fd) noexcept { reactor_.unwatch(epoll_.get(), fd); }
+    void call_at(const Deadline& deadline, const std::shared_ptr<AgentClient>& client) {
+        if (reactor_.call_at(deadline, client)) wake();
+    }
+    void cancel_call(const Deadline& deadline, const std::weak_ptr<AgentClient>& client) noexcept {
+        reactor_.cancel_call(deadline, client);
+    }
 
     /// Between these calls a consumer may sleep, so the agent exchanges frames even if others poll.
     void sleep_begins() noexcept;
@@ -79,11 +71,6 @@ private:
     int work() noexcept;
     void watch_links(bool wanted) noexcept;
 
-    struct Watch {
-        int fd;
-        std::weak_ptr<AgentClient> client;
-    };
-
     Node& node_;
     UniqueFd epoll_;
     UniqueFd event_;  // wakes the thread
@@ -95,10 +82,7 @@ private:
     Counter wakeups_;
     std::uint32_t polls_seen_ = 0;
     std::uint32_t sleepers_ = 0;
-    std::uint64_t next_id_ = 1;
-    std::unordered_map<std::uint64_t, Watch> watches_;
-    std::unordered_map<int, std::uint64_t> ids_;
-    support::DeadlineMap<std::weak_ptr<AgentClient>> deadlines_;
+    support::Reactor reactor_;
     std::thread thread_;
 };
 

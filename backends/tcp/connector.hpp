@@ -38,7 +38,6 @@ public:
     void hung_up() noexcept;
 
 private:
-    void on_ready() noexcept override {}
     void on_deadline() noexcept override;
 
     Status attempt();

@@ -112,7 +112,6 @@ private:
         Closed,
     };
 
-    void on_ready() noexcept override { (void)work(); }
     void on_deadline() noexcept override;
 
     Status go_on() noexcept;

@@ -181,7 +181,7 @@ void Port::knows(const Link& link) noexcept {
 }
 
 /// If resources are exhausted, one client learns that, and the others wait for a moment.
-void Port::on_ready() noexcept {
+void Port::on_readable(int) noexcept {
     const auto keep = std::static_pointer_cast<Port>(shared_from_this());
     const Status status = greet_clients();
     if (status.code() == Code::WouldBlock) return;

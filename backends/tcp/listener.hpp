@@ -100,7 +100,7 @@ public:
     void turn_away(const Status& why) noexcept;
 
 private:
-    void on_ready() noexcept override;
+    void on_readable(int) noexcept override;
     void on_deadline() noexcept override;
     Status greet_clients(bool refuses = false) noexcept;
     void close_if_unused() noexcept;
@@ -109,7 +109,7 @@ private:
     Node& node_;
     const std::uint16_t number_;
     Socket socket_;
-    UniqueFd reserve_ = support::open_reserve();  // see on_ready()
+    UniqueFd reserve_ = support::open_reserve();  // see on_readable()
     WarningLimit turned_away_;
     std::vector<std::weak_ptr<Link>> strangers_;  // that have not authenticated, in the order in which they came
     std::vector<Listener*> listeners_;
