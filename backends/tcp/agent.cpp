@@ -22,11 +22,11 @@ constexpr std::uint64_t call_id = links_id + 1;
 /// How long the agent sleeps while consumers poll. Frames for a consumer that has stopped polling wait that long.
 constexpr int stand_back_ms = 2;
 
-/// How often the agent looks for frames before it lets others take the lock.
-constexpr int rounds = 16;
-
 /// How often they have to poll in that time. Those that poll now and then still need the agent.
 constexpr std::uint32_t many_polls = 64;
+
+/// How often the agent looks for frames before it lets others take the lock.
+constexpr int rounds = 16;
 
 }  // namespace
 

@@ -61,19 +61,19 @@ public:
     /// Handles the frames that have arrived and continues what has to wait. Returns false if there was nothing to do.
     bool progress() noexcept;
 
-    /// Whether a request may wait for others: the program has posted several since it has polled last, and polls
-    /// steadily. What the link holds is sent by the next progress(), or by the agent.
-    bool may_hold(Link& link) noexcept;
-    void send_held() noexcept;
-
     /// The same for a consumer that finds its queue empty.
     void poll() noexcept;
 
-    /// Tells the agent that a consumer polls.
+    /// Tells the agent that a consumer polls. A poll() that moves many bytes, and therefore takes long, counts as
+    /// several.
     void count_poll() noexcept { ++polls_; }
     std::uint32_t polls() const noexcept { return polls_; }
-    /// The same for a poll that takes long because links have moved so much.
     void count_moved(std::size_t bytes) noexcept { moved_ += bytes; }
+
+    /// Whether a link may hold a request for others to join it: the program has posted several since it has polled
+    /// last, and polls steadily. What is held goes with send_held(), which the next progress() calls.
+    bool may_hold(Link& link) noexcept;
+    void send_held() noexcept;
 
     /// Acknowledges what connections have executed, if no frame has done so yet.
     void acknowledge() noexcept;
