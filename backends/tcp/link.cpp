@@ -48,6 +48,17 @@ constexpr std::size_t read_ahead = 512;
 /// How often a link reads before others have a turn.
 constexpr int max_reads = 32;
 
+/// By sendmsg(2) or recvmsg(2).
+std::ptrdiff_t transfer(std::span<const iovec> pieces, auto call) noexcept {
+    msghdr message{};
+    message.msg_iov = const_cast<iovec*>(pieces.data());
+    message.msg_iovlen = pieces.size();
+    ssize_t count = 0;
+    do count = call(message);
+    while (count < 0 && errno == EINTR);
+    return count;
+}
+
 std::size_t total_of(std::span<const iovec> pieces) noexcept {
     std::size_t total = 0;
     for (const iovec& piece : pieces) total += piece.iov_len;
@@ -324,8 +335,13 @@ std::size_t Link::send(std::span<const FrameHeader> headers, std::span<const iov
         }
     }
     const auto pieces = std::span<const iovec>(room).first(count);
-    const std::size_t sent =
-        tls_ != nullptr ? encrypt(pieces, there) : static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, write(pieces)));
+    std::size_t sent = 0;
+    if (tls_ != nullptr) {
+        sent = encrypt(pieces, there);
+    } else {
+        sent = static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, write(pieces)));
+        node_.count_moved(sent);
+    }
     std::size_t frames = 0;
     std::size_t end = 0;
     do end += size_of(headers[frames++]);
@@ -403,14 +419,7 @@ std::size_t Link::encrypt(std::span<const iovec> pieces, bool& there) noexcept {
 std::ptrdiff_t Link::write(std::span<const iovec> pieces) noexcept {
     if (tls_ != nullptr)
         return tls_->write({static_cast<const std::byte*>(pieces.front().iov_base), pieces.front().iov_len});
-    msghdr message{};
-    message.msg_iov = const_cast<iovec*>(pieces.data());
-    message.msg_iovlen = pieces.size();
-    ssize_t count = 0;
-    do count = sendmsg(fd(), &message, MSG_NOSIGNAL);
-    while (count < 0 && errno == EINTR);
-    if (count > 0) node_.count_moved(static_cast<std::size_t>(count));
-    return count;
+    return transfer(pieces, [this](msghdr& message) { return sendmsg(fd(), &message, MSG_NOSIGNAL); });
 }
 
 /// Returns whether the system has taken everything.
@@ -424,6 +433,7 @@ bool Link::push() noexcept {
             return false;
         }
         out_begin_ += static_cast<std::size_t>(count);
+        node_.count_moved(static_cast<std::size_t>(count));
     }
     out_.clear();
     out_begin_ = 0;
@@ -457,14 +467,7 @@ std::ptrdiff_t Link::read(std::span<const iovec> pieces) noexcept {
         } while (filled < room.iov_len && tls_->has_more());
         return static_cast<std::ptrdiff_t>(filled);
     }
-    msghdr message{};
-    message.msg_iov = const_cast<iovec*>(pieces.data());
-    message.msg_iovlen = pieces.size();
-    ssize_t count = 0;
-    do count = recvmsg(fd(), &message, 0);
-    while (count < 0 && errno == EINTR);
-    if (count > 0) node_.count_moved(static_cast<std::size_t>(count));
-    return count;
+    return transfer(pieces, [this](msghdr& message) { return recvmsg(fd(), &message, 0); });
 }
 
 /// Reads what has arrived, large payloads into the memory that they are for.
@@ -497,6 +500,7 @@ bool Link::receive() noexcept {
             break;
         }
         arrived = true;
+        node_.count_moved(static_cast<std::size_t>(bytes));
         const std::size_t placed = std::min(static_cast<std::size_t>(bytes), direct);
         in_end_ += static_cast<std::size_t>(bytes) - placed;
         if (placed != 0) {
