@@ -264,7 +264,7 @@ void Connection::finished(const FrameHeader& header) noexcept {
 }
 
 void Connection::hold(const Frame& frame, bool last) noexcept {
-    if (owner_ == nullptr) return;
+    if (owner_ == nullptr || owner_->is_breaking()) return;
     if (held_.size() - held_begin_ > 2 * window_bytes) return lose("sends more than it may");
     FrameHeader header = frame.header;
     header.reserved[0] = last ? last_part : 0;
