@@ -24,7 +24,7 @@ BUDGETS = pathlib.Path(__file__).with_suffix(".json")
 BUDGETS_ARE_FOR = "gcc 12"
 TOLERANCE = 0.03
 SKIPPED = 77
-RUNS = 3
+RUNS = 5
 BATCHES, CYCLES = 11, 200  # of each operation in a run
 
 # The string functions of glibc would depend on the processor. These are left for all: the SSE2 versions.
@@ -276,10 +276,7 @@ def main() -> int:
     apis = [APIS[arguments.check]] if arguments.check else APIS.values()
     counts = {api.name: count_on_loopback(api, build) for api in apis}
     if arguments.check:
-        if check(counts):
-            return 0
-        print("counted once more: on a busy machine, an agent that wakes late adds the bell that wakes it")
-        return 0 if check({api.name: count_on_loopback(api, build) for api in apis}) else 1
+        return 0 if check(counts) else 1
     titled = {APIS[api].title: calls for api, calls in counts.items()}
     report = f"{table(titled)}\n\n{curve(titled)}"
     print(report)
