@@ -12,6 +12,8 @@
 namespace viaduct::loopback {
 namespace {
 
+static_assert(Doorbells::event_id == support::Reactor::no_descriptor);
+
 constexpr int poll_interval_ms = 1;
 constexpr int wakeup_check_ms = 2;  // data for a consumer that has stopped polling may wait twice as long
 

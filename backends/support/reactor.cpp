@@ -41,6 +41,7 @@ void Reactor::forget(int fd) noexcept {
 }
 
 void Reactor::dispatch(std::uint64_t number) noexcept {
+    if (number == no_descriptor) return;
     std::shared_ptr<ReactorClient> client;
     int fd = -1;
     {
