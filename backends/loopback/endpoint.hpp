@@ -68,6 +68,7 @@ public:
     }
     bool shares_receives() const noexcept { return receive_.is_shared(); }
     std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }
+    std::uint64_t context() const noexcept { return context_; }
     // Memory windows; see OwnRegionTable.
     CompletionCode bind_window(std::uint32_t key) noexcept;
     void forget_window(std::uint32_t key) noexcept;

@@ -24,10 +24,6 @@ bool is_write(SlotKind kind) noexcept {
     return kind == SlotKind::WriteNotice || kind == SlotKind::RefusedNotice || kind == SlotKind::NoticeAborted;
 }
 
-CompletedOperation received_operation(SlotKind kind) noexcept {
-    return is_write(kind) ? CompletedOperation::ReceiveRdmaWrite : CompletedOperation::Receive;
-}
-
 Way way_of(std::uint8_t flags) noexcept { return (flags & wire::slot_flags::external) == 0 ? Way::Slot : Way::Area; }
 
 bool takes_receive(SlotKind kind) noexcept { return kind == SlotKind::Message || is_write(kind); }
@@ -56,8 +52,8 @@ void ReceiveQueue::attach(Connection& connection) noexcept {
     connection_ = &connection;
     ring_.attach(connection.incoming());
     local_.follow(endpoint_.device().regions().table());
-    received_ = 0;
-    acknowledgment_due_ = skipping_ = false;
+    begin_message();
+    acknowledgment_due_ = false;
     special_ = 0;
     set(short_transfers, endpoint_.max_transfer_bytes() < wire::inline_bytes);
     needs_wakeup_.store(true, std::memory_order_relaxed);
@@ -77,11 +73,10 @@ void ReceiveQueue::detach(bool reject) noexcept {
     connection_ = nullptr;
     rejecting_ = reject;
     acknowledgment_due_ = false;
-    const bool has_part = is(in_message) && !skipping_ && received_ != 0;
+    const bool was_in_message = is(in_message);
     special_ = stopped;
     flush_.reset();
-    if (has_part) complete_front({}, CompletionCode::PartialMessage, 0);
-    while (!entries_.empty()) complete_front({}, CompletionCode::Flushed, 0);
+    flush_all(was_in_message);
 }
 
 // ---- The common case ---------------------------------------------------------------------------------------------
@@ -286,25 +281,17 @@ inline void ReceiveQueue::confirm_if_due(std::uint8_t seen) noexcept {
 // ---- The general case --------------------------------------------------------------------------------------------
 
 Status ReceiveQueue::post(const ReceiveRequest& request) noexcept try {
-    if (shared_ != nullptr) return {Code::InvalidState, "the endpoint uses a shared receive queue"};
-    if (is_full()) return {Code::QueueFull, "the receive queue is full"};
-    if (request.sges.size() > endpoint_.device_attributes().max_sges)
-        return {Code::InvalidParameter, "too many pieces"};
-    if (!entries_.reserve(outstanding() + std::size_t{1})) return {Code::NoResources, "out of memory"};
-    set_room(entries_.capacity());
-    entries_.vacant().assign(request);
-    entries_.commit();
-    count_posted();
-    posted_.add();
-    posted_bytes_.add(support::total_length(request.sges));
+    return post_in_order(request);
+} catch (const std::bad_alloc&) {
+    return {Code::NoResources, "out of memory"};
+}
+
+void ReceiveQueue::was_posted() noexcept {
     if (ring_.advertises()) {
         if (ring_.add_receive() && ring_.is_attached()) ring_.ring_producer();
     } else if (rejecting_) {
-        complete_front({}, CompletionCode::Flushed, 0);
+        complete_front({}, CompletionCode::Flushed);
     }
-    return {};
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
 }
 
 /// Handles the slot at the front. Returns false if it stays there.
@@ -335,14 +322,19 @@ void ReceiveQueue::confirm_promptly() noexcept {
 }
 
 ReceiveQueue::Arrival ReceiveQueue::read(const wire::Slot& slot) const noexcept {
-    Arrival arrival{.kind = slot.kind,
-                    .flags = slot.flags,
-                    .length = slot.length,
-                    .immediate = slot.immediate,
-                    .total = slot.length,
-                    .payload = nullptr};
+    Arrival arrival;
+    arrival.kind = slot.kind;
+    arrival.flags = slot.flags;
+    arrival.length = arrival.total = slot.length;
+    arrival.immediate = slot.immediate;
+    const auto has = [&arrival](std::uint8_t flag) { return (arrival.flags & flag) != 0; };
+    arrival.operation = is_write(arrival.kind) ? CompletedOperation::ReceiveRdmaWrite : CompletedOperation::Receive;
+    arrival.with_immediate = has(wire::slot_flags::immediate);
+    arrival.invalidates = has(wire::slot_flags::invalidate);
+    arrival.solicited = has(wire::slot_flags::solicited);
+    arrival.way = way_of(arrival.flags);
     if (arrival.kind != SlotKind::Message) return arrival;
-    if ((arrival.flags & wire::slot_flags::external) == 0) {
+    if (arrival.way == Way::Slot) {
         if (arrival.length <= wire::inline_bytes) arrival.payload = slot.payload;
         return arrival;
     }
@@ -372,21 +364,13 @@ bool ReceiveQueue::have_receive() noexcept {
 [[gnu::flatten]] void ReceiveQueue::consume(const Arrival& arrival, const wire::Slot& slot) noexcept {
     switch (arrival.kind) {
         case SlotKind::Message: receive_fragment(arrival); return;
-        case SlotKind::MessageAborted: return abort_message(arrival);
+        case SlotKind::MessageAborted:
+            if (!is(in_message)) return stop();
+            set(in_message, false);
+            return abort_message(arrival);
         case SlotKind::WriteNotice:
         case SlotKind::NoticeAborted:
-        case SlotKind::RefusedNotice: {
-            if (is(in_message)) return stop();  // the receive belongs to the message
-            if (entries_.empty()) {
-                endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, received_operation(arrival.kind));
-                return fail_connection(wire::Fault::Operation);
-            }
-            const Receive& entry = entries_.front();
-            if (arrival.kind == SlotKind::NoticeAborted) return fail_front(arrival, CompletionCode::PartialMessage);
-            if (arrival.kind == SlotKind::RefusedNotice) return fail_front(arrival, CompletionCode::LocalProtection);
-            if (entry.fault != CompletionCode::Success) return fail_front(arrival, entry.fault);
-            return finish_front(arrival, arrival.length);
-        }
+        case SlotKind::RefusedNotice: return consume_notice(arrival);
         case SlotKind::NoReceive:
             // On reliable levels the sender breaks the connection, and its hang-up follows this slot.
             return endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, CompletedOperation::Receive);
@@ -414,81 +398,26 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
             endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, CompletedOperation::Receive);
             return stop();
         }
-        received_ = 0;
-        skipping_ = false;
+        begin_message();
         set(in_message, true);
     }
-    if (!skipping_) {  // check each fragment, because the memory may be deregistered meanwhile
-        if (received_ + arrival.length > arrival.total) return stop();  // longer than announced and checked
-        if (const auto code = check(entries_.front(), arrival); code != CompletionCode::Success) {
-            fail_front(arrival, code);
-            skipping_ = true;
-        }
-    }
-    if (!skipping_) {
-        const Receive& entry = entries_.front();
-        if (received_ + arrival.length > entry.room()) return stop();  // exceeds the checked length
-        if (!support::scatter(entry.sges.span(), received_, arrival.payload, arrival.length)) {
-            fail_front(arrival, CompletionCode::LocalProtection);
-            skipping_ = true;
-        }
-    }
-    if (!skipping_) {
-        received_ += arrival.length;
-        if (last && received_ != arrival.total) return stop();  // shorter than announced
-        if (last) finish_front(arrival, static_cast<std::uint32_t>(received_));
-    }
+    if (!take_fragment(arrival, {arrival.payload, arrival.length}, last)) return stop();
     set(in_message, !last);
 }
 
-/// The peer lost the rest of the message that is being received.
-void ReceiveQueue::abort_message(const Arrival& arrival) noexcept {
-    if (!is(in_message)) return stop();
-    set(in_message, false);
-    if (!skipping_) fail_front(arrival, CompletionCode::PartialMessage);
-}
-
-/// Checks a receive when a message arrives (guide, section 5.2). Only the memory that the message fills is checked.
-CompletionCode ReceiveQueue::check(const Receive& entry, const Arrival& arrival) noexcept {
-    if (entry.fault != CompletionCode::Success) return entry.fault;
-    if (arrival.total > entry.room() || arrival.total > endpoint_.max_transfer_bytes())
-        return CompletionCode::LocalLength;
-    std::uint64_t left = arrival.total;
-    for (const Sge& sge : entry.sges.span()) {
-        const std::uint64_t used = std::min<std::uint64_t>(sge.length, left);
-        if (!endpoint_.may_use(local_, sge, used, true)) return CompletionCode::LocalProtection;
-        left -= used;
+void ReceiveQueue::consume_notice(const Arrival& arrival) noexcept {
+    if (is(in_message)) return stop();  // the receive belongs to the message
+    if (entries_.empty()) {
+        endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, arrival.operation);
+        return fail_connection(wire::Fault::Operation);
     }
-    return CompletionCode::Success;
+    if (arrival.kind == SlotKind::NoticeAborted) return fail_front(arrival, CompletionCode::PartialMessage);
+    if (arrival.kind == SlotKind::RefusedNotice) return fail_front(arrival, CompletionCode::LocalProtection);
+    take_notice(arrival);
 }
 
-/// Completes the receive. The data are in place; a window that the peer wants to invalidate is invalidated now.
-void ReceiveQueue::finish_front(const Arrival& arrival, std::uint32_t bytes) noexcept {
-    const bool invalidates = (arrival.flags & wire::slot_flags::invalidate) != 0;
-    if (invalidates && !endpoint_.invalidate_window(arrival.immediate))
-        return fail_front(arrival, CompletionCode::LocalProtection);
-    const bool external = (arrival.flags & wire::slot_flags::external) != 0;
-    traffic_.add(is_write(arrival.kind) ? CountedOperation::ReceiveImmediate : CountedOperation::Receive,
-                 external ? Way::Area : Way::Slot, bytes);
-    complete_front(arrival, CompletionCode::Success, bytes);
-}
-
-void ReceiveQueue::complete_front(const Arrival& arrival, CompletionCode code, std::uint32_t bytes) noexcept {
-    const auto bears = [&](std::uint8_t flag) {
-        return (arrival.flags & flag) != 0 && code == CompletionCode::Success;
-    };
-    const bool with_immediate = bears(wire::slot_flags::immediate);
-    const bool invalidated = bears(wire::slot_flags::invalidate);
-    completions_.push({.context = entries_.front().context,
-                       .endpoint_context = endpoint_context_,
-                       .bytes = bytes,
-                       .immediate = with_immediate || invalidated ? arrival.immediate : 0,
-                       .operation = received_operation(arrival.kind),
-                       .code = code,
-                       .with_immediate = with_immediate,
-                       .invalidated = invalidated},
-                      *this, (arrival.flags & wire::slot_flags::solicited) != 0);
-    entries_.pop();
+bool ReceiveQueue::may_use(const Sge& sge, std::uint64_t bytes) noexcept {
+    return endpoint_.may_use(local_, sge, bytes, true);
 }
 
 void ReceiveQueue::add_to(EndpointCounters& counters) const noexcept {
@@ -497,9 +426,8 @@ void ReceiveQueue::add_to(EndpointCounters& counters) const noexcept {
     counters.wakeups += ring_.rings();
 }
 
-void ReceiveQueue::fail_front(const Arrival& arrival, CompletionCode code) noexcept {
-    complete_front(arrival, code, 0);
-    fail_connection(code == CompletionCode::LocalLength ? wire::Fault::Length : wire::Fault::Operation);
+void ReceiveQueue::refuse(CompletionCode code) noexcept {
+    fail_connection(code == CompletionCode::RemoteLength ? wire::Fault::Length : wire::Fault::Operation);
 }
 
 /// On reliable levels a failure ends the connection. A sender that waits for confirmation learns which slot caused it.

@@ -8,6 +8,7 @@
 #include "backends/loopback/ring_consumer.hpp"
 #include "backends/loopback/shared_receive_queue.hpp"
 #include "backends/support/flusher.hpp"
+#include "backends/support/receive_order.hpp"
 #include "backends/support/traffic.hpp"
 
 namespace viaduct::loopback {
@@ -16,7 +17,7 @@ class Endpoint;
 
 /// Call all functions with the lock of the completion queue held, unless they say otherwise, except needs_wakeup() and
 /// the functions of ring() that are for the send queue.
-class ReceiveQueue final : public WorkQueue {
+class ReceiveQueue final : public WorkQueue, private support::ReceiveOrder<ReceiveQueue> {
 public:
     /// `shared`: the queue to take receives from, or null.
     ReceiveQueue(Endpoint& endpoint, std::uint64_t endpoint_context, CompletionQueue& completions, std::uint32_t depth,
@@ -66,14 +67,14 @@ public:
     void add_to(EndpointCounters& counters) const noexcept;
 
 private:
+    friend class support::ReceiveOrder<ReceiveQueue>;
+
     /// A copy of the fields of a slot, taken once because the peer may change them at any time.
-    struct Arrival {
-        wire::SlotKind kind;
-        std::uint8_t flags;
-        std::uint32_t length;
-        std::uint32_t immediate;
-        std::uint32_t total;       // length of the message
-        const std::byte* payload;  // inline or in the area; null if the slot is invalid
+    struct Arrival : support::Arrival {
+        wire::SlotKind kind{};
+        std::uint8_t flags = 0;
+        std::uint32_t length = 0;            // of this fragment
+        const std::byte* payload = nullptr;  // inline or in the area; null if the slot is invalid
     };
 
     /// What the common case of a message does not handle.
@@ -102,6 +103,20 @@ private:
 
     // All other cases.
     [[gnu::noinline]] Status post(const ReceiveRequest& request) noexcept;
+
+    // For ReceiveOrder.
+    Endpoint& endpoint() noexcept { return endpoint_; }
+    void reserve(std::size_t requests) noexcept { set_room(requests); }
+    void was_posted() noexcept;
+    bool may_use(const Sge& sge, std::uint64_t bytes) noexcept;
+    void push(const Completion& completion, bool solicited) noexcept {
+        completions_.push(completion, *this, solicited);
+    }
+    void count(CountedOperation operation, Way way, std::uint64_t bytes) noexcept {
+        traffic_.add(operation, way, bytes);
+    }
+    [[gnu::noinline]] void refuse(CompletionCode code) noexcept;
+
     Arrival read(const wire::Slot& slot) const noexcept;
     [[gnu::noinline]] bool receive(const wire::Slot& slot) noexcept;
     /// Reports whether the slot may be consumed now. If not, it stays in the ring, and the doorbell of the connection
@@ -111,11 +126,7 @@ private:
     [[gnu::noinline]] bool is_flushed(const wire::Slot& slot) noexcept;
     [[gnu::noinline]] void consume(const Arrival& arrival, const wire::Slot& slot) noexcept;
     void receive_fragment(const Arrival& arrival) noexcept;
-    [[gnu::noinline]] void abort_message(const Arrival& arrival) noexcept;
-    CompletionCode check(const Receive& entry, const Arrival& arrival) noexcept;
-    void finish_front(const Arrival& arrival, std::uint32_t bytes) noexcept;
-    void complete_front(const Arrival& arrival, CompletionCode code, std::uint32_t bytes) noexcept;
-    [[gnu::noinline]] void fail_front(const Arrival& arrival, CompletionCode code) noexcept;
+    [[gnu::noinline]] void consume_notice(const Arrival& arrival) noexcept;
     [[gnu::noinline]] void serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept;
     [[gnu::noinline]] void finish_flush(const wire::Slot& slot) noexcept;
     [[gnu::noinline]] void refuse_order(RemoteUse use) noexcept;
@@ -130,21 +141,15 @@ private:
     Connection* connection_ = nullptr;  // while slots are consumed from it
     SharedReceiveQueue* const shared_;
     SharedReceiveQueue::Member member_;
-    Counter posted_;
-    Counter posted_bytes_;
     support::IncomingTraffic<Way::Slot, Way::Agent> traffic_;
-    support::Fifo<Receive> entries_{
-        initial_room};  // with a shared queue: the receive of the message that is being received
     RingConsumer ring_;
     RegionCache local_;                         // for the SGEs of receives
     std::shared_ptr<support::FlushJob> flush_;  // requested by the next slot
 
     unsigned special_ = stopped;
-    std::uint64_t received_ = 0;             // received bytes of the current message
     std::atomic<bool> needs_wakeup_{false};  // whether the peer was asked to ring
     bool acknowledgment_due_ = false;        // a sender waits for a confirmation, but it is not urgent
-    bool skipping_ = false;   // the receive has failed, so the remaining fragments of the message are dropped
-    bool rejecting_ = false;  // broken: posted receives complete as Flushed
+    bool rejecting_ = false;                 // broken: posted receives complete as Flushed
 };
 
 }  // namespace viaduct::loopback

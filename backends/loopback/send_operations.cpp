@@ -36,10 +36,10 @@ Reliability SendQueue::reliability() const noexcept { return endpoint_.attribute
 SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
     if (operation.code != CompletionCode::Success) return fail(operation, operation.code);
     if (operation.stage == Stage::Unchecked)
-        if (const auto code = support::check_format(*operation.request, reliability()); code != CompletionCode::Success)
+        if (const auto code = support::check_format(operation.request, reliability()); code != CompletionCode::Success)
             return fail(operation, code);
     // Fences (guide, section 5.2) need no code here, because an RDMA read completes before the next request starts.
-    switch (operation.request->opcode) {
+    switch (operation.request.opcode) {
         case Opcode::Send: return send(operation);
         case Opcode::SendInvalidate: return send_and_invalidate(operation);
         case Opcode::Flush: return flush(operation);
@@ -54,7 +54,7 @@ SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
 }
 
 SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
-    const SendRequest& request = *operation.request;
+    const SendRequest& request = operation.request;
     if (operation.stage < Stage::Started) {
         if (const auto code = check_pieces(operation); code != CompletionCode::Success) return fail(operation, code);
         if (!have_slot()) return Outcome::Blocked;
@@ -111,7 +111,7 @@ SendQueue::Outcome SendQueue::hand_over(Operation& operation, std::uint8_t confi
 }
 
 SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
-    const SendRequest& request = *operation.request;
+    const SendRequest& request = operation.request;
     const bool with_notice = notifies(request);
     if (operation.stage == Stage::Awaiting) return await_agent(operation);
     if (operation.stage < Stage::Started) {
@@ -137,13 +137,13 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
 
 CompletionCode SendQueue::check_pieces(const Operation& operation) noexcept {
     return support::check_pieces(
-        *operation.request, operation.total, endpoint_.max_transfer_bytes(),
+        operation.request, operation.total, endpoint_.max_transfer_bytes(),
         [this](const Sge& sge, bool written) { return endpoint_.may_use(local_, sge, sge.length, written); });
 }
 
 /// Performs the target's protection check here, because the target is passive.
 bool SendQueue::may_access(const RegionView& region, const Operation& operation) const noexcept {
-    const SendRequest& request = *operation.request;
+    const SendRequest& request = operation.request;
     const bool flush = request.opcode == Opcode::Flush;
     RemoteUse use = flush ? RemoteUse::Flush : RemoteUse::Write;
     if (request.opcode == Opcode::RdmaRead) use = RemoteUse::Read;
@@ -157,17 +157,17 @@ bool SendQueue::may_access(const RegionView& region, const Operation& operation)
 /// through the peer's agent.
 SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& region) noexcept {
     if (operation.stage == Stage::ByAgent) return transfer_by_agent(operation);
-    const RemoteAddress& remote = operation.request->remote;
+    const RemoteAddress& remote = operation.request.remote;
     std::byte* target = connection_->find_memory(region, remote.key, remote.address, operation.total,
-                                                 operation.request->opcode != Opcode::RdmaRead);
+                                                 operation.request.opcode != Opcode::RdmaRead);
     if (target != nullptr) return transfer_directly(operation, target);
-    if (connection_->peer().process_vm() && !support::is_atomic(operation.request->opcode))
+    if (connection_->peer().process_vm() && !support::is_atomic(operation.request.opcode))
         return transfer_by_kernel(operation);
     return transfer_by_agent(operation);
 }
 
 SendQueue::Outcome SendQueue::transfer_directly(Operation& operation, std::byte* target) noexcept {
-    const SendRequest& request = *operation.request;
+    const SendRequest& request = operation.request;
     if (request.opcode == Opcode::AtomicWrite) {
         support::atomic_word(target).store(operation.value, std::memory_order_release);
     } else if (is_fetching_atomic(request.opcode)) {
@@ -198,7 +198,7 @@ SendQueue::Outcome SendQueue::transfer_directly(Operation& operation, std::byte*
 }
 
 SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept {
-    const SendRequest& request = *operation.request;
+    const SendRequest& request = operation.request;
     std::array<iovec, support::max_pieces> pieces;
     const std::uint64_t length = operation.total - operation.moved;
     const std::size_t count = support::to_iovecs(request.sges, operation.moved, length, pieces);
@@ -221,8 +221,8 @@ SendQueue::Outcome SendQueue::transfer_by_kernel(Operation& operation) noexcept 
 
 /// How many bytes of an operation this side's memory is there for, at least those that were moved.
 std::uint64_t SendQueue::usable_bytes(const Operation& operation) noexcept {
-    const auto needed = support::fetches(operation.request->opcode) ? support::Probe::Writing : support::Probe::Reading;
-    return std::max(operation.moved, support::usable_bytes(operation.request->sges, needed));
+    const auto needed = support::fetches(operation.request.opcode) ? support::Probe::Writing : support::Probe::Reading;
+    return std::max(operation.moved, support::usable_bytes(operation.request.sges, needed));
 }
 
 /// Memory of one of the sides is not there, or this side's cannot be written by what it fetches.
@@ -235,15 +235,15 @@ SendQueue::Outcome SendQueue::lose(Operation& operation) noexcept {
 
 /// The last resort, and the only method for atomic operations on memory that is not mapped here.
 SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
-    const bool fetched = support::fetches(operation.request->opcode);
+    const bool fetched = support::fetches(operation.request.opcode);
     operation.way = Way::Agent;
     ring_.set_waiting(true);
     do {
         const std::uint32_t length = next_fragment(operation.total, operation.moved);
         if (!have_slot()) return Outcome::Blocked;
         std::uint32_t offset = 0;
-        if (operation.request->opcode != Opcode::AtomicWrite && !place_in_area(length, offset)) return Outcome::Blocked;
-        if (operation.request->opcode == Opcode::RdmaWrite && !copy_to_area(operation, length, offset))
+        if (operation.request.opcode != Opcode::AtomicWrite && !place_in_area(length, offset)) return Outcome::Blocked;
+        if (operation.request.opcode == Opcode::RdmaWrite && !copy_to_area(operation, length, offset))
             return abort(operation);
         place_order(operation, length, offset);
         operation.stage = Stage::ByAgent;
@@ -258,14 +258,14 @@ SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
 /// Copies the next `length` bytes to the range of the area that the next slot has. Returns false, and gives the range
 /// back, if they are not there.
 bool SendQueue::copy_to_area(const Operation& operation, std::uint32_t length, std::uint32_t offset) noexcept {
-    if (support::gather(operation.request->sges, operation.moved, ring_.area(offset), length)) return true;
+    if (support::gather(operation.request.sges, operation.moved, ring_.area(offset), length)) return true;
     ring_.unplace(offset);
     return false;
 }
 
 /// Writes an order for the peer's agent for the next `length` bytes, which are or will be at `offset` of the area.
 void SendQueue::place_order(Operation& operation, std::uint32_t length, std::uint32_t offset) noexcept {
-    const SendRequest& request = *operation.request;
+    const SendRequest& request = operation.request;
     wire::AgentTransfer order{.address = request.remote.address + operation.moved,
                               .value = operation.value,
                               .compare = 0,
@@ -295,9 +295,9 @@ void SendQueue::place_order(Operation& operation, std::uint32_t length, std::uin
 SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
     read_consumed();
     if (!ring_.is_consumed(operation.last_slot)) return Outcome::Blocked;
-    if (support::fetches(operation.request->opcode)) {
+    if (support::fetches(operation.request.opcode)) {
         const std::uint32_t length = next_fragment(operation.total, operation.moved);
-        if (!support::scatter(operation.request->sges, operation.moved, ring_.area(operation.area_offset), length))
+        if (!support::scatter(operation.request.sges, operation.moved, ring_.area(operation.area_offset), length))
             return abort(operation);
         operation.moved += length;
     }
@@ -307,7 +307,7 @@ SendQueue::Outcome SendQueue::await_agent(Operation& operation) noexcept {
 
 /// Earlier writes are in place before this request starts. Memory that is not mapped from a file needs nothing else.
 SendQueue::Outcome SendQueue::flush(Operation& operation) noexcept {
-    const SendRequest& request = *operation.request;
+    const SendRequest& request = operation.request;
     if (operation.stage == Stage::Awaiting) return await_answer(operation);
     const auto region = connection_->peer().region(request.remote.key);
     if (!region || !may_access(*region, operation)) return refuse(operation);
@@ -333,17 +333,10 @@ SendQueue::Outcome SendQueue::await_answer(Operation& operation) noexcept {
     return ring_.is_consumed(operation.last_slot) ? Outcome::Finished : Outcome::Blocked;
 }
 
-/// A prepared binding is consumed by the attempt, so a failure must be reportable before the attempt starts.
-SendQueue::Outcome SendQueue::bind(Operation& operation) noexcept {
-    if (!may_fail()) return Outcome::Blocked;
-    const CompletionCode code = endpoint_.bind_window(operation.request->remote.key);
-    return code == CompletionCode::Success ? Outcome::Finished : fail(operation, code);
-}
-
 /// Notifies the peer of an RDMA write with immediate data, which consumes a receive there.
 SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
     if (!have_slot()) return Outcome::Blocked;
-    const SendRequest& request = *operation.request;
+    const SendRequest& request = operation.request;
     const std::uint8_t last = confirmation(request);
     if (last == wire::slot_flags::acknowledge) ring_.set_waiting(true);
     ring_.publish(ring_.next(), SlotKind::WriteNotice, marks_of(request) | last,
@@ -355,7 +348,7 @@ SendQueue::Outcome SendQueue::notify_write(Operation& operation) noexcept {
 /// Write Packet Abort, and 5.2, Partial Packet Error).
 SendQueue::Outcome SendQueue::abort(Operation& operation) noexcept {
     if (!may_fail() || !have_slot()) return Outcome::Blocked;
-    const SendRequest& request = *operation.request;
+    const SendRequest& request = operation.request;
     const bool notice = notifies(request);
     if (support::fetches(request.opcode)) operation.moved = 0;
     if (operation.moved != 0) {
@@ -372,7 +365,7 @@ SendQueue::Outcome SendQueue::abort(Operation& operation) noexcept {
 /// sections 3.8.1 and 5.2, RDMA protection error).
 SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
     if (!may_fail() || !have_slot()) return Outcome::Blocked;
-    const SendRequest& request = *operation.request;
+    const SendRequest& request = operation.request;
     SlotKind kind = SlotKind::WriteRefused;
     if (request.opcode == Opcode::RdmaRead || request.opcode == Opcode::Flush)
         kind = SlotKind::ReadRefused;
@@ -395,21 +388,6 @@ SendQueue::Outcome SendQueue::finish_without_receive(Operation& operation) noexc
     refusals_.add();
     return fail(operation, support::reports_refusals(endpoint_.attributes()) ? CompletionCode::RemoteOperation
                                                                              : CompletionCode::Success);
-}
-
-/// An error ends a reliable connection, so it must wait until all earlier operations are confirmed.
-bool SendQueue::may_fail() noexcept {
-    if (reliability() == Reliability::Unreliable) return true;
-    retire();
-    return executed_.empty();
-}
-
-/// Completes an operation with an error. On reliable levels no later operation is executed (guide, section 2.4).
-SendQueue::Outcome SendQueue::fail(Operation& operation, CompletionCode code) noexcept {
-    if (!may_fail()) return Outcome::Blocked;
-    operation.code = code;
-    if (reliability() != Reliability::Unreliable) endpoint_.request_break();
-    return Outcome::Finished;
 }
 
 }  // namespace viaduct::loopback

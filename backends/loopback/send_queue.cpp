@@ -33,7 +33,7 @@ inline void SendQueue::finish_in_turn(const SendRequest& request, CompletedOpera
                                       std::uint64_t last_slot) noexcept {
     count_posted();
     executed_.push({.context = request.context,
-                    .last_slot = last_slot,
+                    .awaited = last_slot,
                     .bytes = bytes,
                     .operation = operation,
                     .code = CompletionCode::Success,
@@ -269,39 +269,8 @@ Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& p
 
 // ---- The general case --------------------------------------------------------------------------------------------
 
-[[gnu::flatten]] Status SendQueue::post(const SendRequest& request) noexcept try {
-    if (is_full() && !make_room()) return {Code::QueueFull, "the send queue is full"};
-    if (request.sges.size() > endpoint_.device_attributes().max_sges)
-        return {Code::InvalidParameter, "too many pieces"};
-    Operation operation;
-    operation.request = &request;
-    operation.total = support::total_length(request.sges);
-    operation.code = support::take_operands(request, operation.total, operation.value);
-    if (connection_ == nullptr) {
-        count_posted();
-        abandon(operation, CompletionCode::Flushed);
-        return {};
-    }
-    // Allocate memory before doing anything that cannot be undone.
-    if (!executed_.reserve(outstanding() + std::size_t{1}) || !entries_.reserve(entries_.size() + 1))
-        return {Code::NoResources, "out of memory"};
-    set_room(executed_.capacity());
-    const bool in_turn = entries_.empty() && !draining_ && !endpoint_.is_breaking();
-    if (!in_turn || request.sges.size() > 2) {
-        enqueue(operation);
-        count_posted();
-        progress();
-        return {};
-    }
-    count_posted();
-    const Outcome outcome = execute(operation);
-    if (outcome == Outcome::Blocked) {
-        enqueue(operation);
-    } else {
-        count_traffic(operation);
-        finish(executed(operation, outcome));
-    }
-    return {};
+Status SendQueue::post(const SendRequest& request) noexcept try {
+    return post_in_order(request);
 } catch (const std::bad_alloc&) {
     return {Code::NoResources, "out of memory"};
 }
@@ -314,35 +283,11 @@ bool SendQueue::make_room() noexcept {
     return !is_full();
 }
 
-void SendQueue::enqueue(const Operation& operation) {
-    Entry& entry = entries_.vacant();
-    entry.sges.assign(operation.request->sges);
-    entry.request = *operation.request;
-    entry.operation = operation;
-    entries_.commit();
-}
-
-inline Completion SendQueue::completion_of(const Executed& executed) const noexcept {
-    return {.context = executed.context,
-            .endpoint_context = endpoint_context_,
-            .bytes = executed.bytes,
-            .immediate = 0,
-            .operation = executed.operation,
-            .code = executed.code,
-            .with_immediate = executed.with_immediate,
-            .invalidated = false};
-}
-
-inline void SendQueue::complete(const Executed& executed) noexcept {
-    if (executed.code == CompletionCode::Success && executed.report == Report::Nothing) return count_polled();
-    completions_.push(completion_of(executed), *this);
-}
-
 /// Takes the completion of the only executed request, if the peer has consumed it. No request waits behind it. Returns
 /// false, without any effect, in all other cases. Then advance() handles them.
 inline bool SendQueue::retire_directly(Completion& out) noexcept {
     if (executed_.size() != 1 || draining_) return false;
-    const Executed& executed = executed_.front();
+    const support::ExecutedSend& executed = executed_.front();
     if (executed.report != Report::Success || !ring_.read_all_consumed()) return false;
     PackedCompletion::write_success(out, executed.context, endpoint_context_, executed.operation, executed.bytes);
     count_polled();
@@ -377,29 +322,6 @@ void SendQueue::advance() noexcept {
     if (entries_.empty() && executed_.empty()) ring_.set_waiting(false);
 }
 
-/// Executes the queued requests in order, as far as possible now.
-void SendQueue::execute_entries() noexcept {
-    while (!entries_.empty() && (!draining_ || left_ > executed_.size()) && !endpoint_.is_breaking()) {
-        const Operation& operation = entries_.front().ready();
-        const Outcome outcome = execute(entries_.front().operation);
-        if (outcome == Outcome::Blocked) break;
-        count_traffic(operation);
-        executed_.push(executed(operation, outcome));
-        entries_.pop();
-    }
-}
-
-/// Completes the operations that are executed and, if required, confirmed.
-void SendQueue::retire() noexcept {
-    while (!executed_.empty()) {
-        const Executed& oldest = executed_.front();
-        if (!ring_.is_consumed(oldest.last_slot)) return;
-        complete(oldest);
-        executed_.pop();
-        if (draining_ && --left_ == 0) endpoint_.request_end();
-    }
-}
-
 void SendQueue::expect_ring() noexcept {
     if (executed_.empty() || connection_ == nullptr) return;
     read_consumed();
@@ -413,34 +335,14 @@ void SendQueue::expect_ring() noexcept {
 }
 
 void SendQueue::drain() noexcept {
-    if (std::exchange(draining_, true)) return;
     suspend();
-    left_ = executed_.size() + entries_.size();
-    if (left_ == 0) return endpoint_.request_end();
-    expect_ring();
+    if (begin_drain()) expect_ring();
 }
 
-/// Counts an executed request.
-void SendQueue::count_traffic(const Operation& operation) noexcept {
-    const SendRequest& request = *operation.request;
-    if (operation.code == CompletionCode::Success && !operation.refused && support::is_counted(request))
-        traffic_.add(support::counted_as(request), operation.way, operation.total);
-}
-
-SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outcome) noexcept {
-    const SendRequest& request = *operation.request;
-    const bool plain = operation.code == CompletionCode::Success && !notifies(request);
-    const Report report = !request.signaled ? Report::Nothing : plain ? Report::Success : Report::Any;
-    // If the source is not there any more, part of it may have been sent.
-    const std::uint64_t of_failure = operation.code == CompletionCode::LocalProtection ? operation.moved : 0;
-    return {
-        .context = request.context,
-        .last_slot = outcome == Outcome::InFlight ? operation.last_slot : 0,
-        .bytes = static_cast<std::uint32_t>(operation.code == CompletionCode::Success ? operation.total : of_failure),
-        .operation = operation_of(request.opcode),
-        .code = operation.code,
-        .report = report,
-        .with_immediate = notifies(request)};
+std::uint64_t SendQueue::awaited(const Operation& operation, Outcome outcome) noexcept {
+    if (operation.code == CompletionCode::Success && !operation.refused && support::is_counted(operation.request))
+        traffic_.add(support::counted_as(operation.request), operation.way, operation.total);
+    return outcome == Outcome::InFlight ? operation.last_slot : 0;
 }
 
 void SendQueue::add_to(EndpointCounters& counters) const noexcept {
@@ -448,27 +350,6 @@ void SendQueue::add_to(EndpointCounters& counters) const noexcept {
     counters.credit_waits += credit_waits_.value();
     counters.refusals += refusals_.value();
     counters.wakeups += ring_.rings();
-}
-
-/// Completes an executed request, or queues it until its turn or the peer's confirmation. There must be room.
-void SendQueue::finish(const Executed& executed) noexcept {
-    if (executed.last_slot == 0 && executed_.empty())
-        complete(executed);
-    else
-        executed_.push(executed);
-}
-
-/// Completes an operation that was in progress when the connection ended.
-void SendQueue::give_up(Executed executed, CompletionCode code) noexcept {
-    executed.code = code;
-    if (code != CompletionCode::Success) executed.bytes = 0;
-    complete(executed);
-}
-
-/// The same for an operation that was not executed. A prepared binding is dropped.
-void SendQueue::abandon(const Operation& operation, CompletionCode code) noexcept {
-    if (operation.request->opcode == Opcode::BindWindow) endpoint_.forget_window(operation.request->remote.key);
-    give_up(executed(operation, Outcome::Finished), code);
 }
 
 /// A peer with a shared receive queue does not know in advance whether there will be a receive. Senders to which
@@ -492,7 +373,7 @@ void SendQueue::attach(Connection& connection, const RingConsumer& incoming) noe
         if (confirmation_flag_ != wire::slot_flags::acknowledge)
             direct_below_.set(Opcode::Send, std::min(most, wire::fragment_bytes));
     }
-    draining_ = false;
+    end_drain();
 }
 
 void SendQueue::detach(CompletionCode in_flight) noexcept {
@@ -502,28 +383,7 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
         retire();
         refused = fault_code(ring_.fault());
     }
-    const auto unconfirmed = [&] {
-        if (refused == CompletionCode::Success) return in_flight;
-        in_flight = CompletionCode::Flushed;  // the oldest one is the one that the peer refused
-        return std::exchange(refused, CompletionCode::Success);
-    };
-    for (; !executed_.empty(); executed_.pop()) {
-        const Executed& oldest = executed_.front();
-        if (oldest.last_slot != 0)
-            give_up(oldest, unconfirmed());
-        else
-            complete(oldest);
-    }
-    for (; !entries_.empty(); entries_.pop()) {
-        const Operation& operation = entries_.front().ready();
-        const bool begun = operation.stage == Stage::Awaiting || operation.moved != 0;
-        CompletionCode code = begun ? unconfirmed() : CompletionCode::Flushed;
-        const bool silent =
-            begun && operation.request->opcode == Opcode::Send && !support::reports_refusals(endpoint_.attributes());
-        if (silent && (code == CompletionCode::RemoteOperation || code == CompletionCode::RemoteLength))
-            code = CompletionCode::Success;
-        abandon(operation, code);
-    }
+    flush_all(in_flight, refused);
     suspend();
     connection_ = nullptr;
 }

@@ -6,19 +6,36 @@
 #include "backends/loopback/connection.hpp"
 #include "backends/loopback/region_cache.hpp"
 #include "backends/loopback/ring_producer.hpp"
-#include "backends/support/send_request.hpp"
+#include "backends/support/send_order.hpp"
 #include "backends/support/traffic.hpp"
 
 namespace viaduct::loopback {
 
 class Endpoint;
 
+/// How far the execution of a request has come.
+struct SendProgress {
+    /// Later stages are not followed by earlier ones, except that an awaited answer of the peer's agent continues the
+    /// request by the agent.
+    enum class Stage : std::uint8_t {
+        Unchecked,
+        AwaitingCredit,  // the peer rings when it posts a receive
+        Started,         // checks are done and credit is taken
+        ByAgent,         // the peer's agent has executed a part, so it executes the rest, too
+        Awaiting,        // continue when last_slot is consumed
+    };
+    std::uint64_t last_slot = 0;    // position after the last slot, when InFlight or Awaiting
+    std::uint32_t area_offset = 0;  // range of the AgentRead fragment in progress
+    Stage stage = Stage::Unchecked;
+    Way way = Way::Mapped;  // an empty RDMA operation counts as Mapped
+    bool refused = false;   // even if the code is Success
+};
+
 /// Call all functions with the lock of the completion queue held, unless they say otherwise.
 ///
-/// A request is executed during the post if no other request waits. Otherwise it waits in `entries_` and progress()
-/// executes it later. Requests are executed and completed in order. Executed requests wait in `executed_` for the
-/// confirmation of the peer and for their turn.
-class SendQueue final : public WorkQueue {
+/// A request of the common case is executed and completed by the post itself, if it is its turn; SendOrder has all
+/// others.
+class SendQueue final : public WorkQueue, private support::SendOrder<SendQueue, SendProgress> {
 public:
     SendQueue(Endpoint& endpoint, std::uint64_t endpoint_context, CompletionQueue& completions, std::uint32_t depth)
         : WorkQueue(depth), endpoint_(endpoint), completions_(completions), endpoint_context_(endpoint_context) {}
@@ -47,7 +64,7 @@ public:
 
     /// Executes the requests that are queued now, but no later ones, and notifies the endpoint when that is done.
     void drain() noexcept;
-    bool has_drained() const noexcept { return draining_ && left_ == 0; }
+    using SendOrder::has_drained;
 
     /// Whether the peer broke the connection because of a request of this queue.
     bool is_refused() const noexcept { return ring_.fault() != wire::Fault::None; }
@@ -59,60 +76,9 @@ public:
     void detach(CompletionCode in_flight) noexcept;
 
 private:
-    /// How far the execution of a request has come. Later stages are not followed by earlier ones, except that an
-    /// awaited answer of the peer's agent continues the request by the agent.
-    enum class Stage : std::uint8_t {
-        Unchecked,
-        AwaitingCredit,  // the peer rings when it posts a receive
-        Started,         // checks are done and credit is taken
-        ByAgent,         // the peer's agent has executed a part, so it executes the rest, too
-        Awaiting,        // continue when last_slot is consumed
-    };
-
-    /// A request that is being executed or waits for its execution.
-    struct Operation {
-        const SendRequest* request = nullptr;  // the caller's during the post, later that of the entry
-        std::uint64_t total = 0;
-        std::uint64_t moved = 0;
-        std::uint64_t value = 0;                        // AtomicWrite: the 8 bytes
-        std::uint64_t last_slot = 0;                    // position after the last slot, when InFlight or Awaiting
-        std::uint32_t area_offset = 0;                  // range of the AgentRead fragment in progress
-        CompletionCode code = CompletionCode::Success;  // the result or, before execution, an error found early
-        Stage stage = Stage::Unchecked;
-        Way way = Way::Mapped;  // an empty RDMA operation counts as Mapped
-        bool refused = false;   // even if the code is Success
-    };
-
-    /// What a consumer is told of an executed request.
-    enum class Report : std::uint8_t {
-        Nothing,  // if it succeeded: the request is unsignaled
-        Success,  // without immediate data
-        Any,
-    };
-
-    /// An executed request whose completion waits for its turn or for the peer's confirmation.
-    struct Executed {
-        std::uint64_t context = 0;
-        std::uint64_t last_slot = 0;  // complete when it is consumed; 0: at once
-        std::uint32_t bytes = 0;
-        CompletedOperation operation = CompletedOperation::Send;
-        CompletionCode code = CompletionCode::Success;
-        Report report = Report::Any;
-        bool with_immediate = false;
-    };
-
-    struct Entry {
-        Operation operation;
-        SendRequest request;
-        support::SgeList sges;
-
-        /// Entries move when the FIFO grows, so the pointers into them are set before each use.
-        Operation& ready() noexcept {
-            request.sges = sges.span();
-            operation.request = &request;
-            return operation;
-        }
-    };
+    friend class support::SendOrder<SendQueue, SendProgress>;
+    using Stage = SendProgress::Stage;
+    using Report = support::Report;
 
     /// Returns the slot flags that all messages and notices of a request have, except `invalidate`.
     static std::uint8_t marks_of(const SendRequest& request) noexcept {
@@ -120,7 +86,6 @@ private:
                                          (request.solicited ? wire::slot_flags::solicited : 0));
     }
 
-    enum class Outcome { Finished, Blocked, InFlight };
     enum class Credit { Taken, Missing, Awaited };
 
     // The common case of a post.
@@ -157,7 +122,26 @@ private:
 
     // All other cases.
     [[gnu::noinline]] Status post(const SendRequest& request) noexcept;
-    Outcome execute(Operation& operation) noexcept;
+
+    // For SendOrder.
+    Endpoint& endpoint() noexcept { return endpoint_; }
+    bool is_attached() const noexcept { return connection_ != nullptr; }
+    void push(const Completion& completion) noexcept { completions_.push(completion, *this); }
+    [[gnu::noinline]] bool make_room() noexcept;
+    bool reserve(std::size_t requests) noexcept {
+        set_room(requests);
+        return true;
+    }
+    [[gnu::noinline]] Outcome execute(Operation& operation) noexcept;
+    std::uint64_t awaited(const Operation& operation, Outcome outcome) noexcept;
+    bool is_answered(const support::ExecutedSend& executed) const noexcept {
+        return ring_.is_consumed(executed.awaited);
+    }
+    static void take_answer(const support::ExecutedSend&) noexcept {}
+    static bool has_begun(const Operation& operation) noexcept {
+        return operation.stage == Stage::Awaiting || operation.moved != 0;
+    }
+
     Outcome send(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome send_and_invalidate(Operation& operation) noexcept;
     Outcome rdma(Operation& operation) noexcept;
@@ -170,16 +154,13 @@ private:
     [[gnu::noinline]] Outcome await_agent(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome flush(Operation& operation) noexcept;
     Outcome await_answer(Operation& operation) noexcept;
-    [[gnu::noinline]] Outcome bind(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome notify_write(Operation& operation) noexcept;
     Outcome hand_over(Operation& operation, std::uint8_t confirmation) noexcept;
     [[gnu::noinline]] Outcome refuse(Operation& operation) noexcept;
     [[gnu::noinline]] static std::uint64_t usable_bytes(const Operation& operation) noexcept;
     [[gnu::noinline]] Outcome abort(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome finish_without_receive(Operation& operation) noexcept;
-    [[gnu::noinline]] Outcome fail(Operation& operation, CompletionCode code) noexcept;
 
-    bool may_fail() noexcept;
     CompletionCode check_pieces(const Operation& operation) noexcept;
     Credit take_credit(Operation& operation) noexcept;
     bool have_slot() noexcept;
@@ -187,20 +168,9 @@ private:
     bool copy_to_area(const Operation& operation, std::uint32_t length, std::uint32_t offset) noexcept;
     void read_consumed() noexcept;
     void break_if_corrupt() noexcept;
-    static Executed executed(const Operation& operation, Outcome outcome) noexcept;
-    void count_traffic(const Operation& operation) noexcept;
-    void finish(const Executed& executed) noexcept;
-    [[gnu::always_inline]] void complete(const Executed& executed) noexcept;
-    [[gnu::noinline]] void give_up(Executed executed, CompletionCode code) noexcept;
-    [[gnu::noinline]] void abandon(const Operation& operation, CompletionCode code) noexcept;
     std::uint8_t confirmation_flag() const noexcept;
     [[gnu::always_inline]] bool retire_directly(Completion& out) noexcept;
-    [[gnu::always_inline]] Completion completion_of(const Executed& executed) const noexcept;
     [[gnu::noinline]] void advance() noexcept;
-    [[gnu::noinline]] bool make_room() noexcept;
-    [[gnu::noinline]] void execute_entries() noexcept;
-    [[gnu::noinline]] void enqueue(const Operation& operation);
-    void retire() noexcept;
     Reliability reliability() const noexcept;
 
     /// Returns the slot flag that makes the peer confirm the last slot of a message, or 0 for no confirmation. A
@@ -248,17 +218,12 @@ private:
     DirectBelow direct_below_;
     std::uint8_t confirmation_flag_ = 0;  // the slot flag for the confirmation of messages on this connection, or 0
     support::OutgoingTraffic<Way::Slot, Way::Agent> traffic_;
-    support::Fifo<Executed> executed_{initial_room};  // always has room for all requests for which has_room()
-    support::Fifo<Entry> entries_;                    // not executed yet; ordered after executed_
-    bool draining_ = false;
-    std::size_t left_ = 0;  // number of requests to complete while draining
 
     RingProducer ring_;
     RegionCache local_;   // of this process, for the SGEs of requests
     RegionCache remote_;  // of the peer, for RDMA
 
     Counter credit_waits_;
-    Counter refusals_;
 };
 
 }  // namespace viaduct::loopback

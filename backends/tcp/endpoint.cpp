@@ -243,10 +243,10 @@ void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight, boo
 
 void Endpoint::request_break() noexcept {
     if (connection_ == nullptr || std::exchange(breaking_, true)) return;
-    end_soon();
+    request_end();
 }
 
-void Endpoint::end_soon() noexcept {
+void Endpoint::request_end() noexcept {
     if (!std::exchange(ending_, true)) node_.end_soon(*this);
 }
 

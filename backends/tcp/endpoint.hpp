@@ -52,7 +52,7 @@ public:
     void request_break() noexcept;
     bool is_breaking() const noexcept { return breaking_; }
     /// Makes the node call end().
-    void end_soon() noexcept;
+    void request_end() noexcept;
     /// Ends the connection if it breaks or if the send queue has drained.
     void end() noexcept;
 

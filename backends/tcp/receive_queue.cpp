@@ -15,6 +15,16 @@ bool notifies(const FrameHeader& header) noexcept {
     return header.kind == FrameKind::Write && has(header, frame_flags::immediate);
 }
 
+support::Arrival arrival_of(const FrameHeader& header) noexcept {
+    const bool written = header.kind == FrameKind::Write;
+    return {.operation = written ? CompletedOperation::ReceiveRdmaWrite : CompletedOperation::Receive,
+            .total = header.total,
+            .immediate = header.immediate,
+            .with_immediate = has(header, frame_flags::immediate),
+            .invalidates = has(header, frame_flags::invalidate),
+            .solicited = has(header, frame_flags::solicited)};
+}
+
 }  // namespace
 
 bool ReceiveQueue::is_reliable() const noexcept {
@@ -23,42 +33,34 @@ bool ReceiveQueue::is_reliable() const noexcept {
 
 // ---- Receives ----------------------------------------------------------------------------------------------------
 
-Status ReceiveQueue::post(const ReceiveRequest& request) {
-    if (shared_ != nullptr) return {Code::InvalidState, "the endpoint uses a shared receive queue"};
-    if (count_->is_full()) return {Code::QueueFull, "the receive queue is full"};
-    if (request.sges.size() > endpoint_.device_attributes().max_sges)
-        return {Code::InvalidParameter, "too many pieces"};
-    if (!entries_.reserve(entries_.size() + 1)) return {Code::NoResources, "out of memory"};
-    entries_.vacant().assign(request);
-    entries_.commit();
-    count_->add();
-    posted_.add();
-    posted_bytes_.add(support::total_length(request.sges));
+Status ReceiveQueue::post(const ReceiveRequest& request) { return post_in_order(request); }
+
+void ReceiveQueue::was_posted() noexcept {
     if (rejecting_)
-        complete_front({}, CompletedOperation::Receive, CompletionCode::Flushed, 0);
+        complete_front({}, CompletionCode::Flushed);
     else if (connection_ != nullptr && entries_.size() == 1)
         connection_->resume();
-    return {};
 }
+
+bool ReceiveQueue::may_use(const Sge& sge, std::uint64_t bytes) noexcept { return endpoint_.may_use(sge, bytes, true); }
 
 void ReceiveQueue::attach(Connection& connection) noexcept {
     connection_ = &connection;
     in_progress_ = nothing;
-    skipping_ = rejecting_ = no_receive_ = false;
+    begin_message();
+    rejecting_ = no_receive_ = false;
     refusal_ = CompletionCode::Success;
 }
 
 void ReceiveQueue::detach(bool reject) noexcept {
-    const bool has_part = connection_ != nullptr && in_progress_ == FrameKind::Message && !skipping_ && moved_ != 0;
-    if (has_part) complete_front({}, CompletedOperation::Receive, CompletionCode::PartialMessage, 0);
-    while (!entries_.empty()) complete_front({}, CompletedOperation::Receive, CompletionCode::Flushed, 0);
+    flush_all(connection_ != nullptr && in_progress_ == FrameKind::Message);
     flush_.reset();
     rejecting_ = reject;
     connection_ = nullptr;
 }
 
 /// Finds a receive for a new message. Never: there is none, which the peer and the program have been told.
-ReceiveQueue::Turn ReceiveQueue::find_receive(const Frame& frame, CompletedOperation operation) noexcept {
+ReceiveQueue::Turn ReceiveQueue::find_receive(CompletedOperation operation) noexcept {
     if (shared_ != nullptr && entries_.empty() && entries_.reserve(1) && completions_.has_room() &&
         shared_->take(entries_.vacant())) {
         entries_.commit();
@@ -70,54 +72,8 @@ ReceiveQueue::Turn ReceiveQueue::find_receive(const Frame& frame, CompletedOpera
     if (waits) return Turn::Later;
     endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, operation);
     no_receive_ = is_reliable();
-    refuse(frame.header, CompletionCode::RemoteOperation);
+    refuse(CompletionCode::RemoteOperation);
     return Turn::Never;
-}
-
-/// Checks a receive when a message arrives (guide, section 5.2). Only the memory that the message fills is checked.
-CompletionCode ReceiveQueue::check(const Receive& entry, const FrameHeader& header) noexcept {
-    if (entry.fault != CompletionCode::Success) return entry.fault;
-    if (header.total > entry.room() || header.total > endpoint_.max_transfer_bytes())
-        return CompletionCode::LocalLength;
-    std::uint64_t left = header.total;
-    for (const Sge& sge : entry.sges.span()) {
-        const std::uint64_t used = std::min<std::uint64_t>(sge.length, left);
-        if (!endpoint_.may_use(sge, used, true)) return CompletionCode::LocalProtection;
-        left -= used;
-    }
-    return CompletionCode::Success;
-}
-
-/// Completes the receive. The data are in place; a window that the peer wants to invalidate is invalidated now.
-void ReceiveQueue::finish_front(const FrameHeader& header, CompletedOperation operation, std::uint32_t bytes) noexcept {
-    if (has(header, frame_flags::invalidate) && !endpoint_.invalidate_window(header.immediate))
-        return fail_front(header, operation, CompletionCode::LocalProtection);
-    const bool written = operation == CompletedOperation::ReceiveRdmaWrite;
-    traffic_.add(written ? CountedOperation::ReceiveImmediate : CountedOperation::Receive, Way::Frame, bytes);
-    complete_front(header, operation, CompletionCode::Success, bytes);
-}
-
-void ReceiveQueue::complete_front(const FrameHeader& header, CompletedOperation operation, CompletionCode code,
-                                  std::uint32_t bytes) noexcept {
-    const bool good = code == CompletionCode::Success;
-    const bool with_immediate = good && has(header, frame_flags::immediate);
-    const bool invalidated = good && has(header, frame_flags::invalidate);
-    completions_.push({.context = entries_.front().context,
-                       .endpoint_context = endpoint_.context(),
-                       .bytes = bytes,
-                       .immediate = with_immediate || invalidated ? header.immediate : 0,
-                       .operation = operation,
-                       .code = code,
-                       .with_immediate = with_immediate,
-                       .invalidated = invalidated},
-                      count_, has(header, frame_flags::solicited));
-    entries_.pop();
-}
-
-void ReceiveQueue::fail_front(const FrameHeader& header, CompletedOperation operation, CompletionCode code) noexcept {
-    complete_front(header, operation, code, 0);
-    refuse(header,
-           code == CompletionCode::LocalLength ? CompletionCode::RemoteLength : CompletionCode::RemoteOperation);
 }
 
 // ---- Requests of the peer ----------------------------------------------------------------------------------------
@@ -147,58 +103,32 @@ void ReceiveQueue::begin(const FrameHeader& header) noexcept {
     in_progress_ = header.kind;
     notice_ = notifies(header);
     total_ = header.total;
-    moved_ = 0;
-    skipping_ = false;
+    begin_message();
 }
 
 bool ReceiveQueue::receive(const Frame& frame) noexcept {
-    constexpr auto operation = CompletedOperation::Receive;
     const FrameHeader& header = frame.header;
     if (in_progress_ == nothing) {
-        const Turn turn = find_receive(frame, operation);
+        const Turn turn = find_receive(CompletedOperation::Receive);
         if (turn == Turn::Later) return false;
         begin(header);
         skipping_ = turn == Turn::Never;
     }
-    if (!skipping_) {  // check each fragment, because the memory may be deregistered meanwhile
-        if (const auto code = check(entries_.front(), header); code != CompletionCode::Success) {
-            fail_front(header, operation, code);
-            skipping_ = true;
-        }
-    }
     const bool last = !has(header, frame_flags::more);
-    const bool aborted = has(header, frame_flags::aborted);
-    if (!skipping_) {
-        if (frame.payload.size() > header.total - moved_) {
-            violate("a message that is longer than announced");
-            return false;
-        }
-        if (!support::scatter(entries_.front().sges.span(), moved_, frame.payload.data(), frame.payload.size())) {
-            fail_front(header, operation, CompletionCode::LocalProtection);
-            skipping_ = true;
-        }
-    }
-    if (!skipping_) {
-        moved_ += frame.payload.size();
-        if (last && aborted) {
-            fail_front(header, operation, CompletionCode::PartialMessage);
-        } else if (last) {
-            if (moved_ != header.total) {
-                violate("a message that is shorter than announced");
-                return false;
-            }
-            finish_front(header, operation, header.total);
-        }
+    if (last && has(header, frame_flags::aborted)) {
+        abort_message(arrival_of(header));
+    } else if (!take_fragment(arrival_of(header), frame.payload, last)) {
+        violate("a message that is not as long as announced");
+        return false;
     }
     if (last) in_progress_ = nothing;
     return true;
 }
 
 bool ReceiveQueue::write(const Frame& frame) noexcept {
-    constexpr auto operation = CompletedOperation::ReceiveRdmaWrite;
     const FrameHeader& header = frame.header;
     if (in_progress_ == nothing) {
-        const Turn turn = notifies(header) ? find_receive(frame, operation) : Turn::Now;
+        const Turn turn = notifies(header) ? find_receive(CompletedOperation::ReceiveRdmaWrite) : Turn::Now;
         if (turn == Turn::Later) return false;
         begin(header);
         skipping_ = turn == Turn::Never;
@@ -211,37 +141,32 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
         return false;
     }
     const bool last = !has(header, frame_flags::more);
+    const bool aborted = last && has(header, frame_flags::aborted);
     if (!skipping_ && !(endpoint_.peer_may_access(RemoteUse::Write, header.key, header.address, rest) &&
                         support::deliver_piece(reinterpret_cast<std::byte*>(header.address), frame.payload.data(),
                                                frame.payload.size()))) {
         skipping_ = true;
         if (notice) {
-            complete_front(header, operation, CompletionCode::LocalProtection, 0);
-            refuse(header, CompletionCode::RemoteProtection);
+            complete_front(arrival_of(header), CompletionCode::LocalProtection);
+            refuse(CompletionCode::RemoteProtection);
         } else {
             refuse_access(header, RemoteUse::Write, CompletedOperation::RdmaWrite);
         }
     }
     if (!skipping_) {
         moved_ += frame.payload.size();
-        if (last && moved_ != header.total && !has(header, frame_flags::aborted)) {
+        if (last && moved_ != header.total && !aborted) {
             violate("an RDMA write that is shorter than announced");
             return false;
         }
-        if (last && has(header, frame_flags::aborted)) {
-            if (notice)
-                fail_front(header, operation, CompletionCode::PartialMessage);
-            else
-                endpoint_.raise(AsyncEventKind::RemoteWriteAborted, CompletedOperation::RdmaWrite);
-        } else if (last && notice) {
-            const Receive& entry = entries_.front();
-            if (entry.fault != CompletionCode::Success)
-                fail_front(header, operation, entry.fault);
-            else
-                finish_front(header, operation, header.total);
-        } else if (last) {
+        if (aborted && notice)
+            abort_message(arrival_of(header));
+        else if (aborted)
+            endpoint_.raise(AsyncEventKind::RemoteWriteAborted, CompletedOperation::RdmaWrite);
+        else if (last && notice)
+            take_notice(arrival_of(header));
+        else if (last)
             traffic_.add(CountedOperation::ServeWrite, Way::Frame, header.total);
-        }
     }
     if (last) in_progress_ = nothing;
     return true;
@@ -251,9 +176,8 @@ std::size_t ReceiveQueue::find_destination(const FrameHeader& header, std::span<
     if (in_progress_ != header.kind || total_ != header.total || skipping_ || header.bytes > header.total - moved_)
         return 0;
     if (header.kind == FrameKind::Message) {
-        const Receive& entry = entries_.front();
-        if (check(entry, header) != CompletionCode::Success) return 0;
-        return support::to_iovecs(entry.sges.span(), moved_, header.bytes, pieces);
+        if (check(header.total) != CompletionCode::Success) return 0;
+        return support::to_iovecs(entries_.front().sges.span(), moved_, header.bytes, pieces);
     }
     if (!endpoint_.peer_may_access(RemoteUse::Write, header.key, header.address, header.total - moved_)) return 0;
     pieces[0] = {.iov_base = reinterpret_cast<void*>(header.address), .iov_len = header.bytes};
@@ -341,27 +265,30 @@ bool ReceiveQueue::flush(const Frame& frame) noexcept {
         flush_ != nullptr ? flush_->state.load(std::memory_order_acquire) : support::FlushJob::State::Failed;
     if (state == support::FlushJob::State::Running) return false;
     flush_.reset();
-    if (state == support::FlushJob::State::Failed) refuse(header, CompletionCode::RemoteOperation);
+    if (state == support::FlushJob::State::Failed) refuse_request(header, CompletionCode::RemoteOperation);
     return true;
 }
 
 void ReceiveQueue::refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation) noexcept {
     const bool writes = use == RemoteUse::Write || use == RemoteUse::Atomic;
     endpoint_.raise(writes ? AsyncEventKind::RemoteWriteProtection : AsyncEventKind::RemoteReadProtection, operation);
-    refuse(header, CompletionCode::RemoteProtection);
+    refuse_request(header, CompletionCode::RemoteProtection);
 }
 
 /// On reliable levels a refusal ends the connection, and the peer learns which request caused it.
-void ReceiveQueue::refuse(const FrameHeader& header, CompletionCode code) noexcept {
-    if (is_reliable()) {
-        refusal_ = code;
-        endpoint_.request_break();
-        return;
-    }
+void ReceiveQueue::refuse(CompletionCode code) noexcept {
+    if (!is_reliable()) return;
+    refusal_ = code;
+    endpoint_.request_break();
+}
+
+/// An unreliable peer is told, too, if it waits for the request.
+void ReceiveQueue::refuse_request(const FrameHeader& header, CompletionCode code) noexcept {
+    refuse(code);
     const bool awaited = header.kind == FrameKind::AtomicWrite || header.kind == FrameKind::FlushVisible ||
                          header.kind == FrameKind::FlushPersistent;
     // If the frame cannot be sent now, an unreliable connection may lose it.
-    if (awaited)
+    if (!is_reliable() && awaited)
         (void)connection_->send({.immediate = static_cast<std::uint32_t>(code),
                                  .key = connection_->current_request(),
                                  .kind = FrameKind::Refused});

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "backends/support/flusher.hpp"
-#include "backends/support/traffic.hpp"
+#include "backends/support/receive_order.hpp"
 #include "backends/tcp/completion_queue.hpp"
 #include "backends/tcp/connection.hpp"
 #include "backends/tcp/regions.hpp"
@@ -14,7 +14,7 @@ namespace viaduct::tcp {
 
 class Endpoint;
 
-class ReceiveQueue {
+class ReceiveQueue : private support::ReceiveOrder<ReceiveQueue> {
 public:
     /// `shared`: the queue to take receives from, or null.
     ReceiveQueue(Endpoint& endpoint, CompletionQueue& completions, std::uint32_t depth, SharedReceiveQueue* shared)
@@ -55,6 +55,23 @@ public:
     bool peer_failed() const noexcept { return refusal_ == CompletionCode::RemoteProtection || no_receive_; }
 
 private:
+    friend class support::ReceiveOrder<ReceiveQueue>;
+
+    // For ReceiveOrder.
+    Endpoint& endpoint() noexcept { return endpoint_; }
+    bool is_full() const noexcept { return count_->is_full(); }
+    void count_posted() noexcept { count_->add(); }
+    static void reserve(std::size_t) noexcept {}
+    void was_posted() noexcept;
+    bool may_use(const Sge& sge, std::uint64_t bytes) noexcept;
+    void push(const Completion& completion, bool solicited) noexcept {
+        completions_.push(completion, count_, solicited);
+    }
+    void count(CountedOperation operation, Way way, std::uint64_t bytes) noexcept {
+        traffic_.add(operation, way, bytes);
+    }
+    void refuse(CompletionCode code) noexcept;
+
     /// Whether a request can be executed.
     enum class Turn : std::uint8_t { Now, Later, Never };
 
@@ -64,14 +81,9 @@ private:
     bool read(const Frame& frame) noexcept;
     bool change_word(const Frame& frame) noexcept;
     bool flush(const Frame& frame) noexcept;
-    Turn find_receive(const Frame& frame, CompletedOperation operation) noexcept;
-    CompletionCode check(const Receive& entry, const FrameHeader& header) noexcept;
-    void finish_front(const FrameHeader& header, CompletedOperation operation, std::uint32_t bytes) noexcept;
-    void complete_front(const FrameHeader& header, CompletedOperation operation, CompletionCode code,
-                        std::uint32_t bytes) noexcept;
-    void fail_front(const FrameHeader& header, CompletedOperation operation, CompletionCode code) noexcept;
+    Turn find_receive(CompletedOperation operation) noexcept;
+    void refuse_request(const FrameHeader& header, CompletionCode code) noexcept;
     void refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation) noexcept;
-    void refuse(const FrameHeader& header, CompletionCode code) noexcept;
     void violate(const char* what) noexcept;
     bool is_reliable() const noexcept;
 
@@ -80,18 +92,13 @@ private:
     const std::shared_ptr<WorkCount> count_;
     SharedReceiveQueue* const shared_;
     Connection* connection_ = nullptr;
-    Counter posted_;
-    Counter posted_bytes_;
     support::IncomingTraffic<Way::Frame, Way::Frame> traffic_;
-    support::Fifo<Receive> entries_{16};  // with a shared queue: the receive of the message that is being received
     std::shared_ptr<support::FlushJob> flush_;  // requested by the next frame
     static constexpr FrameKind nothing = FrameKind::Acknowledge;
-    FrameKind in_progress_ = nothing;  // of the request of which a part has been executed
+    FrameKind in_progress_ = nothing;  // of the request of which a part has been executed; moved_ bytes of it have
     bool notice_ = false;              // it is an RDMA write that takes a receive
     std::uint32_t total_ = 0;          // its length
-    std::uint64_t moved_ = 0;          // bytes of it that have been handled
     std::uint64_t old_ = 0;            // what an atomic operation has found
-    bool skipping_ = false;            // the operation has failed, so its other fragments are dropped
     bool rejecting_ = false;           // broken: posted receives complete as Flushed
     CompletionCode refusal_ = CompletionCode::Success;
     bool no_receive_ = false;  ///< the refused request was a message without a receive

@@ -54,29 +54,12 @@ bool SendQueue::is_confirmed(const SendRequest& request) const noexcept {
 
 // ---- The order of the queue --------------------------------------------------------------------------------------
 
-Status SendQueue::post(const SendRequest& request) {
-    if (count_->is_full()) endpoint_.node().progress();  // requests without a completion may have been answered
-    if (count_->is_full()) return {Code::QueueFull, "the send queue is full"};
-    if (request.sges.size() > endpoint_.device_attributes().max_sges)
-        return {Code::InvalidParameter, "too many pieces"};
-    const std::size_t posted = entries_.size() + 1;
-    if (!entries_.reserve(posted) || !executed_.reserve(executed_.size() + posted) ||
-        !fetches_.reserve(fetches_.size() + posted))
-        return {Code::NoResources, "out of memory"};
-    Operation& operation = entries_.vacant();
-    operation.sges.assign(request.sges);
-    operation.request = request;
-    operation.total = support::total_length(request.sges);
-    operation.moved = operation.value = 0;
-    operation.code = support::take_operands(request, operation.total, operation.value);
-    operation.started = false;
-    entries_.commit();
-    count_->add();
-    if (connection_ == nullptr)
-        detach(CompletionCode::Flushed, CompletionCode::Success);
-    else if (posted == 1)
-        progress();
-    return {};
+Status SendQueue::post(const SendRequest& request) { return post_in_order(request); }
+
+/// Requests without a completion may have been answered.
+bool SendQueue::make_room() noexcept {
+    endpoint_.node().progress();
+    return !is_full();
 }
 
 void SendQueue::progress() noexcept {
@@ -88,29 +71,28 @@ void SendQueue::progress() noexcept {
     executing_ = false;
 }
 
-/// Executes the queued requests in order, as far as possible now.
-void SendQueue::execute_entries() noexcept {
-    while (!entries_.empty() && (!draining_ || left_ > executed_.size()) && !endpoint_.is_breaking()) {
-        Operation& operation = entries_.front();
-        operation.request.sges = operation.sges.span();
-        const Outcome outcome = execute(operation);
-        if (outcome == Outcome::Blocked) return;
-        const bool sent = outcome != Outcome::Fetching && operation.code == CompletionCode::Success;
-        if (sent && support::is_counted(operation.request))
-            traffic_.add(support::counted_as(operation.request), Way::Frame, operation.total);
-        executed_.push(executed(operation, outcome));
-        entries_.pop();
-    }
+std::uint64_t SendQueue::awaited(const Operation& operation, Outcome outcome) noexcept {
+    const bool fetches = support::fetches(operation.request.opcode);
+    const bool sent = outcome == Outcome::InFlight || operation.code == CompletionCode::Success;
+    if (sent && !fetches && support::is_counted(operation.request))
+        traffic_.add(support::counted_as(operation.request), Way::Frame, operation.total);
+    const Answer if_in_flight = fetches ? Answer::Data : Answer::Executed;
+    return awaited(outcome == Outcome::InFlight ? if_in_flight : Answer::Sent, connection_->last_request());
 }
 
-bool SendQueue::is_answered(const Executed& executed) noexcept {
-    if (executed.fetches) return fetches_.front().done;
+bool SendQueue::is_answered(const support::ExecutedSend& executed) noexcept {
     if (executed.code != CompletionCode::Success) return true;
-    return executed.confirmed ? connection_->is_executed(executed.last_frame)
-                              : connection_->is_sent(executed.last_frame);
+    const auto frame = static_cast<std::uint32_t>(executed.awaited);
+    switch (answer_of(executed)) {
+        case Answer::Sent: break;
+        case Answer::Executed: return connection_->is_executed(frame);
+        case Answer::Data: return fetches_.front().done;
+    }
+    return connection_->is_sent(frame);
 }
 
-void SendQueue::take_outcome(Executed& executed) noexcept {
+void SendQueue::take_answer(support::ExecutedSend& executed) noexcept {
+    if (answer_of(executed) != Answer::Data) return;
     const Fetch& fetch = fetches_.front();
     executed.code = fetch.code;
     if (executed.code != CompletionCode::Success)
@@ -120,92 +102,14 @@ void SendQueue::take_outcome(Executed& executed) noexcept {
     fetches_.pop();
 }
 
-/// Completes the requests that are executed and, if required, answered.
-void SendQueue::retire() noexcept {
-    while (!executed_.empty() && is_answered(executed_.front())) {
-        Executed& oldest = executed_.front();
-        if (oldest.fetches) take_outcome(oldest);
-        complete(oldest);
-        executed_.pop();
-        if (draining_ && --left_ == 0) endpoint_.end_soon();
-    }
-}
-
-void SendQueue::drain() noexcept {
-    if (std::exchange(draining_, true)) return;
-    left_ = executed_.size() + entries_.size();
-    if (left_ == 0) endpoint_.end_soon();
-}
-
-SendQueue::Executed SendQueue::executed(const Operation& operation, Outcome outcome) const noexcept {
-    const SendRequest& request = operation.request;
-    // If the source is not there any more, part of it may have been sent.
-    const std::uint64_t of_failure = operation.code == CompletionCode::LocalProtection ? operation.moved : 0;
-    return {
-        .context = request.context,
-        .bytes = static_cast<std::uint32_t>(operation.code == CompletionCode::Success ? operation.total : of_failure),
-        .last_frame = connection_ == nullptr ? 0 : connection_->last_request(),
-        .operation = operation_of(request.opcode),
-        .code = operation.code,
-        .confirmed = outcome == Outcome::InFlight,
-        .fetches = outcome == Outcome::Fetching,
-        .signaled = request.signaled,
-        .with_immediate = notifies(request)};
-}
-
-void SendQueue::complete(const Executed& executed) noexcept {
-    if (!executed.signaled && executed.code == CompletionCode::Success) return count_->remove();
-    completions_.push({.context = executed.context,
-                       .endpoint_context = endpoint_.context(),
-                       .bytes = executed.bytes,
-                       .immediate = 0,
-                       .operation = executed.operation,
-                       .code = executed.code,
-                       .with_immediate = executed.with_immediate,
-                       .invalidated = false},
-                      count_);
-}
-
-/// Completes a request that was in progress when the connection ended.
-void SendQueue::give_up(Executed executed, CompletionCode code) noexcept {
-    const bool refused = code == CompletionCode::RemoteProtection || code == CompletionCode::RemoteOperation ||
-                         code == CompletionCode::RemoteLength;
-    if (refused) refusals_.add();
-    const bool sends =
-        executed.operation == CompletedOperation::Send || executed.operation == CompletedOperation::RdmaWrite;
-    executed.code =
-        refused && sends && !support::reports_refusals(endpoint_.attributes()) ? CompletionCode::Success : code;
-    if (executed.code != CompletionCode::Success) executed.bytes = 0;
-    complete(executed);
-}
-
 void SendQueue::attach(Connection& connection) noexcept {
     connection_ = &connection;
-    draining_ = false;
+    end_drain();
 }
 
 void SendQueue::detach(CompletionCode in_flight, CompletionCode refused) noexcept {
     if (connection_ != nullptr) retire();
-    const auto unanswered = [&] {  // the oldest one is the one that the peer refused
-        const CompletionCode code = std::exchange(in_flight, CompletionCode::Flushed);
-        return refused == CompletionCode::Success ? code : std::exchange(refused, CompletionCode::Success);
-    };
-    for (; !executed_.empty(); executed_.pop()) {
-        Executed& oldest = executed_.front();
-        const bool answered = connection_ != nullptr && is_answered(oldest);
-        if (oldest.fetches) take_outcome(oldest);
-        if (answered)
-            complete(oldest);
-        else
-            give_up(oldest, unanswered());
-    }
-    for (; !entries_.empty(); entries_.pop()) {
-        Operation& operation = entries_.front();
-        const bool begun = operation.moved != 0 || (operation.started && refused == CompletionCode::Success);
-        const CompletionCode code = begun ? unanswered() : CompletionCode::Flushed;
-        if (operation.request.opcode == Opcode::BindWindow) endpoint_.forget_window(operation.request.remote.key);
-        give_up(executed(operation, Outcome::Finished), code);
-    }
+    flush_all(in_flight, refused);
     connection_ = nullptr;
 }
 
@@ -294,30 +198,7 @@ SendQueue::Outcome SendQueue::ask(Operation& operation) noexcept {
     fetch.operation = support::counted_as(request);
     fetch.done = false;
     fetches_.commit();
-    return Outcome::Fetching;
-}
-
-/// A prepared binding is consumed by the attempt, so a failure must be reportable before the attempt starts.
-SendQueue::Outcome SendQueue::bind(Operation& operation) noexcept {
-    if (!may_fail()) return Outcome::Blocked;
-    const CompletionCode code = endpoint_.bind_window(operation.request.remote.key);
-    return code == CompletionCode::Success ? Outcome::Finished : fail(operation, code);
-}
-
-/// An error ends a reliable connection, so it must wait until all earlier requests are answered.
-bool SendQueue::may_fail() noexcept {
-    if (reliability() == Reliability::Unreliable) return true;
-    retire();
-    return executed_.empty();
-}
-
-/// Completes a request with an error. On reliable levels no later request is executed (guide, section 2.4).
-SendQueue::Outcome SendQueue::fail(Operation& operation, CompletionCode code) noexcept {
-    if (!may_fail()) return Outcome::Blocked;
-    if (operation.request.opcode == Opcode::BindWindow) endpoint_.forget_window(operation.request.remote.key);
-    operation.code = code;
-    if (reliability() != Reliability::Unreliable) endpoint_.request_break();
-    return Outcome::Finished;
+    return Outcome::InFlight;
 }
 
 // ---- Answers -----------------------------------------------------------------------------------------------------
@@ -364,7 +245,7 @@ void SendQueue::has_placed(const FrameHeader& header) noexcept { oldest_fetch()-
 
 void SendQueue::take_refusal(std::uint32_t request, CompletionCode code) noexcept {
     for (std::size_t i = 0; i < executed_.size(); ++i)
-        if (executed_[i].last_frame == request && executed_[i].confirmed) {
+        if (executed_[i].awaited == awaited(Answer::Executed, request)) {
             refusals_.add();
             executed_[i].code = code;
             executed_[i].bytes = 0;

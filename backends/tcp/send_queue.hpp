@@ -3,8 +3,7 @@
 // of the node.
 #pragma once
 
-#include "backends/support/fifo.hpp"
-#include "backends/support/send_request.hpp"
+#include "backends/support/send_order.hpp"
 #include "backends/support/traffic.hpp"
 #include "backends/tcp/completion_queue.hpp"
 #include "backends/tcp/connection.hpp"
@@ -13,9 +12,12 @@ namespace viaduct::tcp {
 
 class Endpoint;
 
-/// A request is executed during the post if no other request waits. Otherwise it waits in `entries_` and progress()
-/// executes it later. Executed requests wait in `executed_` for the answer of the peer and for their turn.
-class SendQueue {
+struct SendProgress {
+    bool started = false;  // checked
+};
+
+/// A request is executed when its frames have been sent.
+class SendQueue : private support::SendOrder<SendQueue, SendProgress> {
 public:
     SendQueue(Endpoint& endpoint, CompletionQueue& completions, std::uint32_t depth)
         : endpoint_(endpoint), completions_(completions), count_(std::make_shared<WorkCount>(depth)) {}
@@ -31,8 +33,8 @@ public:
     void attach(Connection& connection) noexcept;
 
     /// Executes the requests that are queued now, but no later ones, and notifies the endpoint when that is done.
-    void drain() noexcept;
-    bool has_drained() const noexcept { return draining_ && left_ == 0; }
+    void drain() noexcept { (void)begin_drain(); }
+    using SendOrder::has_drained;
 
     /// Handles a fragment of what a request has fetched. Returns false if nothing was to be fetched.
     bool take_data(const Frame& frame) noexcept;
@@ -55,29 +57,7 @@ public:
     void detach(CompletionCode in_flight, CompletionCode refused) noexcept;
 
 private:
-    /// A request whose frames have not all been sent.
-    struct Operation {
-        SendRequest request;
-        support::SgeList sges;
-        std::uint64_t total = 0;
-        std::uint64_t moved = 0;
-        std::uint64_t value = 0;                        // AtomicWrite: the 8 bytes
-        CompletionCode code = CompletionCode::Success;  // the result or, before execution, an error found early
-        bool started = false;                           // checked
-    };
-
-    /// A request whose frames have been sent.
-    struct Executed {
-        std::uint64_t context = 0;
-        std::uint32_t bytes = 0;
-        std::uint32_t last_frame = 0;
-        CompletedOperation operation = CompletedOperation::Send;
-        CompletionCode code = CompletionCode::Success;
-        bool confirmed = false;  // complete when the peer has executed the last frame
-        bool fetches = false;    // complete when the data have arrived
-        bool signaled = true;
-        bool with_immediate = false;
-    };
+    friend class support::SendOrder<SendQueue, SendProgress>;
 
     /// Memory for what a request fetches.
     struct Fetch {
@@ -89,40 +69,51 @@ private:
         bool done = false;
     };
 
-    enum class Outcome : std::uint8_t { Finished, Blocked, InFlight, Fetching };
+    /// What completes an executed request, besides an error.
+    enum class Answer : std::uint8_t {
+        Sent,      // the system has its last frame
+        Executed,  // the peer has executed that
+        Data,      // the peer has returned what it asks for
+    };
+    static constexpr unsigned frame_bits = 32;
+    static constexpr std::uint64_t awaited(Answer answer, std::uint32_t frame) noexcept {
+        return static_cast<std::uint64_t>(answer) << frame_bits | frame;
+    }
+    static Answer answer_of(const support::ExecutedSend& executed) noexcept {
+        return static_cast<Answer>(executed.awaited >> frame_bits);
+    }
 
+    // For SendOrder.
+    Endpoint& endpoint() noexcept { return endpoint_; }
+    bool is_attached() const noexcept { return connection_ != nullptr; }
+    bool is_full() const noexcept { return count_->is_full(); }
+    void count_posted() noexcept { count_->add(); }
+    void count_polled() noexcept { count_->remove(); }
+    void push(const Completion& completion) noexcept { completions_.push(completion, count_); }
+    bool make_room() noexcept;
+    bool reserve(std::size_t requests) noexcept { return fetches_.reserve(requests); }
     Outcome execute(Operation& operation) noexcept;
+    std::uint64_t awaited(const Operation& operation, Outcome outcome) noexcept;
+    bool is_answered(const support::ExecutedSend& executed) noexcept;
+    void take_answer(support::ExecutedSend& executed) noexcept;
+    static bool has_begun(const Operation& operation) noexcept { return operation.moved != 0; }
+
     Outcome stream(Operation& operation) noexcept;
     Outcome abort(Operation& operation, FrameHeader header) noexcept;
     Outcome ask(Operation& operation) noexcept;
-    Outcome bind(Operation& operation) noexcept;
-    Outcome fail(Operation& operation, CompletionCode code) noexcept;
     CompletionCode check(const Operation& operation) noexcept;
-    bool may_fail() noexcept;
     bool is_confirmed(const SendRequest& request) const noexcept;
     Reliability reliability() const noexcept;
-    Executed executed(const Operation& operation, Outcome outcome) const noexcept;
-    void execute_entries() noexcept;
-    void retire() noexcept;
-    bool is_answered(const Executed& executed) noexcept;
-    void take_outcome(Executed& executed) noexcept;
     Fetch* oldest_fetch() noexcept;
     bool has_memory(const Fetch& fetch) const noexcept;
-    void complete(const Executed& executed) noexcept;
-    void give_up(Executed executed, CompletionCode code) noexcept;
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;
     const std::shared_ptr<WorkCount> count_;
     Connection* connection_ = nullptr;
     support::OutgoingTraffic<Way::Frame, Way::Frame> traffic_;
-    Counter refusals_;
-    support::Fifo<Operation> entries_{16};
-    support::Fifo<Executed> executed_{16};
-    support::Fifo<Fetch> fetches_{16};  // of the executed requests that fetch
+    support::Fifo<Fetch> fetches_;  // of the executed requests that fetch
     bool executing_ = false;
-    bool draining_ = false;
-    std::size_t left_ = 0;  // number of requests to complete while draining
 };
 
 }  // namespace viaduct::tcp

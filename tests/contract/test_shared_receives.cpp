@@ -383,28 +383,33 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: a message waits for room in the
 }
 
 TEST_CASE_METHOD(EveryBackend, "shared receives: one that cannot take its message fails, and the others stay") {
-    for (const bool too_small : {true, false}) {
-        CAPTURE(too_small);
-        Crowd crowd(near, far, 2, 4);
-        Sge into = crowd.theirs.sge(0, 4);
-        if (!too_small) {
-            into.length = 64;
-            into.key ^= 0x5a5a5a5a;
+    for (const RefusedWrite errors : {RefusedWrite::Reported, RefusedWrite::Silent}) {
+        for (const bool too_small : {true, false}) {
+            CAPTURE(static_cast<int>(errors), too_small);
+            Crowd crowd(near, far, 2, 4, {.reliability = Reliability::ReliableDelivery, .refused_write = errors});
+            Sge into = crowd.theirs.sge(0, 4);
+            if (!too_small) {
+                into.length = 64;
+                into.key ^= 0x5a5a5a5a;
+            }
+            post(*crowd.receives, receive_of(0, into));
+            crowd.post_receive(1);
+            crowd.send(0, 31);
+            const Completion received = crowd.servers[0]->received();
+            CHECK(received.context == 0);
+            CHECK(received.code == (too_small ? CompletionCode::LocalLength : CompletionCode::LocalProtection));
+            const CompletionCode told = crowd.clients[0]->sent().code;
+            if (errors == RefusedWrite::Silent)
+                CHECK(told == CompletionCode::Success);
+            else
+                CHECK((too_small ? says_too_long(told) : told == CompletionCode::RemoteOperation));
+            CHECK(crowd.servers[0]->lost());
+            CHECK(crowd.clients[0]->lost());
+            CHECK(crowd.servers[0]->quiet());
+            crowd.send(1, 32);
+            CHECK(crowd.servers[1]->received().context == 1);
+            CHECK(crowd.received_value(1) == 32);
         }
-        post(*crowd.receives, receive_of(0, into));
-        crowd.post_receive(1);
-        crowd.send(0, 31);
-        const Completion received = crowd.servers[0]->received();
-        CHECK(received.context == 0);
-        CHECK(received.code == (too_small ? CompletionCode::LocalLength : CompletionCode::LocalProtection));
-        const CompletionCode told = crowd.clients[0]->sent().code;
-        CHECK((too_small ? says_too_long(told) : told == CompletionCode::RemoteOperation));
-        CHECK(crowd.servers[0]->lost());
-        CHECK(crowd.clients[0]->lost());
-        CHECK(crowd.servers[0]->quiet());
-        crowd.send(1, 32);
-        CHECK(crowd.servers[1]->received().context == 1);
-        CHECK(crowd.received_value(1) == 32);
     }
 }
 
