@@ -106,9 +106,9 @@ static Outcome post_receives(void) {
 static Outcome completed(VIP_RETURN rc, const VIP_DESCRIPTOR* done) {
     if (rc == VIP_SUCCESS) return DONE;
     if (rc == VIP_ERROR_RESOURCE) return REFUSED;
-    if (rc == VIP_DESCRIPTOR_ERROR &&
-        (!failing_here || (done->CS.Status & (VIP_STATUS_DESC_FLUSHED_ERROR | VIP_STATUS_TRANSPORT_ERROR)) != 0))
-        return BROKEN;
+    const VIP_UINT32 of_an_end =
+        VIP_STATUS_DESC_FLUSHED_ERROR | VIP_STATUS_TRANSPORT_ERROR | VIP_STATUS_PARTIAL_ERROR; /* within a message */
+    if (rc == VIP_DESCRIPTOR_ERROR && (!failing_here || (done->CS.Status & of_an_end) != 0)) return BROKEN;
     return complain("a completion is %d, with status 0x%x", (int)rc, done != NULL ? (unsigned)done->CS.Status : 0);
 }
 
