@@ -8,15 +8,23 @@
 #include <chrono>
 #include <cstring>
 
+#include "backends/software/connection.hpp"
+#include "backends/software/node.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/sge_list.hpp"
-#include "backends/tcp/connection.hpp"
-#include "backends/tcp/connector.hpp"
-#include "backends/tcp/node.hpp"
+#include "backends/tcp/port.hpp"
 #include "core/base/address_text.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::tcp {
+
+using software::Connection;
+using software::fragment_bytes;
+using software::fragments_at_once;
+using software::FrameKind;
+using software::Node;
+namespace frame_flags = software::frame_flags;
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -38,7 +46,7 @@ constexpr std::size_t most_held = 16 * 1024;
 constexpr std::size_t max_untaken = std::size_t{16} << 20;
 
 /// A payload of fewer bytes goes through the buffer.
-constexpr std::size_t least_direct = most_copied;
+constexpr std::size_t least_direct = software::most_copied;
 
 /// The last bytes of a frame always do, so that they become visible last and one function completes requests. With
 /// them, the beginning of the next frame is read.
@@ -86,12 +94,12 @@ std::size_t readable(std::span<const iovec> pieces) noexcept {
 
 // ---- Life --------------------------------------------------------------------------------------------------------
 
-Link::Link(Node& node, Socket socket, Role role, std::uint16_t port) noexcept
-    : node_(node),
+Link::Link(Transport& transport, Node& node, Socket socket, Side side, const HostAddress& remote,
+           std::uint16_t port) noexcept
+    : software::Link(node, side, remote, port),
+      transport_(transport),
       socket_(std::move(socket)),
-      role_(role),
-      port_(port),
-      state_(role == Role::Client ? State::Connecting : State::ShakingHands) {}
+      state_(side == Side::Connects ? State::Connecting : State::ShakingHands) {}
 
 Link::~Link() {
     node_.agent().cancel_call(deadline_, weak_from_this());
@@ -100,25 +108,26 @@ Link::~Link() {
     if (const auto port = acceptor_.lock()) port->reserve_descriptor();
 }
 
-Result<std::shared_ptr<Link>> Link::connect(Node& node, const HostAddress& to, std::uint16_t port) {
+Result<std::shared_ptr<software::Link>> Link::connect(Transport& transport, Node& node, const HostAddress& to,
+                                                      std::uint16_t port) {
     auto socket = Socket::connect(node.host(), to, port);
     if (!socket.ok()) return socket.status();
-    auto link = std::make_shared<Link>(node, std::move(*socket), Role::Client, port);
-    link->remote_ = to;
+    auto link = std::make_shared<Link>(transport, node, std::move(*socket), Side::Connects, to, port);
     if (const Status status = node.add(link); !status.ok()) return status;
     link->expect_room(true);
-    return link;
+    return std::shared_ptr<software::Link>(std::move(link));
 }
 
-Result<std::shared_ptr<Link>> Link::accept(Node& node, const std::shared_ptr<Port>& port, Socket socket, bool refuses) {
-    auto link = std::make_shared<Link>(node, std::move(socket), Role::Server, port->number());
-    link->remote_ = link->socket_.peer_host();
+Result<std::shared_ptr<Link>> Link::accept(Transport& transport, Node& node, const std::shared_ptr<Port>& port,
+                                           Socket socket, bool refuses) {
+    const HostAddress remote = socket.peer_host();
+    auto link = std::make_shared<Link>(transport, node, std::move(socket), Side::Accepts, remote, port->number());
     link->acceptor_ = port;
     link->refuses_ = refuses;
     if (const Status status = node.add(link); !status.ok()) return status;
     link->deadline_ = Deadline::after(greeting_time);
     node.agent().call_at(link->deadline_, link);
-    if (node.policy().authentication() != Authentication::None) return link;  // who says nothing costs nothing
+    if (transport.policy().authentication() != Authentication::None) return link;  // who says nothing costs nothing
     if (const Status status = link->begin(); !status.ok()) {
         link->fail(status);
         return status;
@@ -133,10 +142,11 @@ Status Link::begin() {
         // Once, and not while the program may have a hole in its registered memory, in which it would lie.
         out_.reserve(out_room + sizeof(FrameHeader) + fragment_bytes);
     }
-    const Policy& policy = node_.policy();
+    const Policy& policy = transport_.policy();
     if (policy.authentication() == Authentication::None) return greet();
-    auto tls =
-        Tls::start(node_.tls_context(), policy, socket_.get(), role_, policy.encrypts(node_.is_of_this_host(remote_)));
+    auto tls = Tls::start(transport_.tls_context(), policy, socket_.get(),
+                          side() == Side::Connects ? Role::Client : Role::Server,
+                          policy.encrypts(transport_.is_of_this_host(remote_host())));
     if (!tls.ok()) return tls.status();
     tls_ = std::move(*tls);
     state_ = State::ShakingHands;
@@ -146,31 +156,19 @@ Status Link::begin() {
 Status Link::greet() {
     if (tls_ != nullptr && !tls_->encrypts()) tls_.reset();
     state_ = State::Greeting;
-    tell(0, Hello{});
+    tell(0, software::Hello{});
     tell_waiting({});
     return {};
 }
 
-void Link::tell_waiting(const Status& status) noexcept {
-    const auto waiting = std::exchange(waiting_, {});
-    for (const auto& entry : waiting)
-        if (const auto connector = entry.lock()) connector->on_link(*this, status);
-}
-
-void Link::await_no_more(const Connector& connector) noexcept {
-    std::erase_if(waiting_, [&](const auto& entry) {
-        const auto other = entry.lock();
-        return other == nullptr || other.get() == &connector;
-    });
-    if (!waiting_.empty() || is_usable() || is_closed()) return;
+void Link::abandon() noexcept {
     state_ = State::Closed;
     node_.forget(*this);
 }
 
 void Link::on_deadline() noexcept {
     if (state_ == State::Leaving) {
-        state_ = State::Closed;
-        node_.forget(*this);
+        abandon();
     } else if (!is_open() && !is_closed()) {
         fail({Code::TimedOut, "it did not authenticate within 5 s"});
     }
@@ -183,9 +181,9 @@ void Link::forget_stranger() noexcept {
 
 void Link::fail(const Status& why) noexcept {
     if (is_closed()) return;
-    const auto keep = std::static_pointer_cast<Link>(shared_from_this());
-    const bool stranger = role_ == Role::Server && !is_open();
-    log(LogLevel::Debug, "tcp: a link to %s ends: %s (errno %d)", text_of(remote_).c_str(), why.where(),
+    const auto keep = self();
+    const bool stranger = side() == Side::Accepts && !is_open();
+    log(LogLevel::Debug, "tcp: a link to %s ends: %s (errno %d)", text_of(remote_host()).c_str(), why.where(),
         why.sys_errno());
     forget_stranger();
     if (stranger)
@@ -195,15 +193,13 @@ void Link::fail(const Status& why) noexcept {
         close();
     else
         state_ = State::Closed;
-    tell_waiting(why);
-    node_.link_lost(*this, why);
-    for (ConnectionRequest* request : std::exchange(requests_, {})) request->link_lost();
+    end_users(why);
     if (state_ == State::Closed) node_.forget(*this);
 }
 
 void Link::close() noexcept {
     if (is_closed()) return;
-    const auto keep = std::static_pointer_cast<Link>(shared_from_this());
+    const auto keep = self();
     flush();
     forget_stranger();
     shutdown(fd(), SHUT_WR);
@@ -223,9 +219,10 @@ void Link::close() noexcept {
 /// was sent may get lost. So this side discards what the peer still sends until it closes the socket, too.
 void Link::discard() noexcept {
     std::array<std::byte, 4096> waste;
+    const iovec room{.iov_base = waste.data(), .iov_len = waste.size()};
     while (discarded_ < max_discarded) {
-        const ssize_t count = recv(fd(), waste.data(), waste.size(), 0);
-        if (count < 0 && errno == EINTR) continue;
+        const std::ptrdiff_t count =
+            transfer({&room, 1}, [this](msghdr& message) { return recvmsg(fd(), &message, 0); });
         if (count < 0 && errno == EAGAIN) return;
         if (count <= 0) break;
         discarded_ += static_cast<std::size_t>(count);
@@ -234,22 +231,9 @@ void Link::discard() noexcept {
     node_.forget(*this);
 }
 
-/// The device is being closed.
-void Link::say_goodbye() noexcept {
-    for (const std::uint32_t requester : std::exchange(dropped_, {})) tell(requester, Dropped{});
-}
-
-void Link::drop(std::uint32_t requester) noexcept {
-    if (is_closed()) return;
-    (void)support::guarded([&]() -> Status {
-        dropped_.push_back(requester);
-        return {};
-    });
-}
-
 bool Link::work() noexcept {
     if (working_) return false;
-    const auto keep = std::static_pointer_cast<Link>(shared_from_this());
+    const auto keep = self();
     working_ = true;
     if (state_ == State::Leaving) {
         discard();
@@ -506,7 +490,7 @@ bool Link::receive() noexcept {
         if (placed != 0) {
             const FrameHeader header = part(placed);
             left_ -= placed;
-            if (const auto connection = receiver()) connection->has_placed(header);
+            if (const auto connection = receiver(header)) connection->has_placed(header);
         }
         if (const Status status = consume(); !status.ok()) {
             fail(status);
@@ -516,8 +500,6 @@ bool Link::receive() noexcept {
     }
     return arrived;
 }
-
-std::shared_ptr<Connection> Link::receiver() noexcept { return node_.find(header_.connection, *this); }
 
 /// The header of a part of the frame: the next bytes.
 FrameHeader Link::part(std::size_t bytes) const noexcept {
@@ -534,7 +516,7 @@ FrameHeader Link::part(std::size_t bytes) const noexcept {
 /// Returns the number of pieces, in which there is room for the payload but its last bytes.
 std::size_t Link::find_destination(std::span<iovec> pieces) noexcept {
     if (left_ < least_direct || left_ == header_.bytes || !is_divisible(header_.kind)) return 0;
-    const auto connection = receiver();
+    const auto connection = receiver(header_);
     return connection == nullptr ? 0 : connection->find_destination(part(left_ - kept_back), pieces);
 }
 
@@ -555,7 +537,8 @@ Status Link::consume() noexcept {
         }
         left_ = 0;
         const FrameHeader header = header_;
-        if (const Status status = take_message(header, payload); !status.ok()) return status;
+        const Status status = header.kind == FrameKind::Hello ? take_hello(payload) : take_message(header, payload);
+        if (!status.ok()) return status;
     }
     if (in_begin_ == in_end_) in_begin_ = in_end_ = 0;
     return {};
@@ -575,59 +558,15 @@ Status Link::take_header() noexcept {
 void Link::take_part(std::span<const std::byte> payload) noexcept {
     const FrameHeader header = part(payload.size());
     left_ -= payload.size();
-    if (const auto connection = receiver()) connection->on_frame({header, payload}, left_ == 0);
+    if (const auto connection = receiver(header)) connection->on_frame({header, payload}, left_ == 0);
 }
 
-Status Link::take_message(const FrameHeader& header, std::span<const std::byte> body) noexcept {
-    switch (header.kind) {
-        case FrameKind::Hello: {
-            Hello hello;
-            if (const Status status = decode(body, hello); !status.ok()) return status;
-            if (std::exchange(state_, State::Open) == State::Open)
-                return {Code::InvalidParameter, "the peer says Hello twice"};
-            forget_stranger();
-            if (const auto port = acceptor_.lock()) port->knows(*this);
-            return {};
-        }
-        case FrameKind::Connect: {
-            Connect message;
-            if (const Status status = decode(body, message); !status.ok()) return status;
-            return request(message);
-        }
-        case FrameKind::Cancel: cancel(header.key); return {};
-        case FrameKind::NoResources: refused_ = true; break;
-        default: break;
-    }
-    const auto connection = node_.find(header.connection, *this);
-    return connection == nullptr ? Status() : connection->on_message(header, body);
-}
-
-/// Answers a request that is not wanted any more, unless its answer is on the way.
-void Link::cancel(std::uint32_t requester) noexcept {
-    const auto found = std::ranges::find(requests_, requester, &ConnectionRequest::requester);
-    if (found != requests_.end()) {
-        (*found)->link_lost();
-        requests_.erase(found);
-    } else if (std::erase(dropped_, requester) == 0) {
-        return;
-    }
-    tell(requester, NoListener{});
-}
-
-Status Link::request(const Connect& message) noexcept {
-    if (refuses_) {
-        tell(message.end.connection, NoResources{});
-        close();
-        return {};
-    }
-    const Status status = support::guarded([&]() -> Status {
-        const auto port = node_.ports().find(port_);
-        if (port == node_.ports().end()) return {Code::NoListener, "the port is closed"};
-        const auto keep = port->second;
-        return keep->take(std::static_pointer_cast<Link>(shared_from_this()), message);
-    });
-    if (status.code() == Code::NoResources) tell(message.end.connection, NoResources{});
-    if (status.code() == Code::NoListener) tell(message.end.connection, NoListener{});
+Status Link::take_hello(std::span<const std::byte> body) noexcept {
+    software::Hello hello;
+    if (const Status status = decode(body, hello); !status.ok()) return status;
+    if (std::exchange(state_, State::Open) == State::Open) return {Code::InvalidParameter, "the peer says Hello twice"};
+    forget_stranger();
+    if (const auto port = acceptor_.lock()) port->knows(*this);
     return {};
 }
 

@@ -14,13 +14,17 @@
 #include <sstream>
 #include <string_view>
 
+#include "backends/software/messages.hpp"
 #include "backends/support/services.hpp"
 #include "backends/tcp/credentials.hpp"
-#include "backends/tcp/messages.hpp"
 #include "backends/tcp/socket.hpp"
 #include "backends/tcp/tls.hpp"
 
 namespace viaduct::tcp {
+
+using software::FrameHeader;
+using software::FrameKind;
+
 namespace {
 
 bool await(int fd, short events, const Deadline& deadline) noexcept {
@@ -73,7 +77,7 @@ Status probe(const HostAddress& own, const Address& listener, const Deadline& de
         if (!tls->encrypts()) tls.reset();
     }
     // The server greets first when it has accepted this side.
-    std::array<std::byte, sizeof(FrameHeader) + max_message_bytes> bytes;
+    std::array<std::byte, sizeof(FrameHeader) + software::max_message_bytes> bytes;
     std::size_t filled = 0;
     while (await(fd, POLLIN, deadline)) {
         const auto room = std::span(bytes).subspan(filled);
@@ -86,7 +90,7 @@ Status probe(const HostAddress& own, const Address& listener, const Deadline& de
         std::memcpy(&header, bytes.data(), sizeof header);
         if (!is_valid(header) || header.kind != FrameKind::Hello)
             return {Code::InvalidParameter, "the peer does not speak the protocol of Viaduct"};
-        Hello hello;
+        software::Hello hello;
         if (filled >= sizeof header + header.bytes)
             return decode(std::span(bytes).subspan(sizeof header, header.bytes), hello);
     }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/tcp/provider.hpp"
 
+#include "backends/software/device.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/interfaces.hpp"
-#include "backends/tcp/device.hpp"
+#include "backends/tcp/places.hpp"
 #include "backends/tcp/probe.hpp"
+#include "backends/tcp/transport.hpp"
 
 namespace viaduct::tcp {
 namespace {
@@ -19,7 +21,18 @@ public:
     }
 
     Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override {
-        return support::make_as<backend::Device>([&] { return Device::open(index, observer); });
+        return support::make_as<backend::Device>([&]() -> Result<std::unique_ptr<software::Device>> {
+            const auto places = find_places();
+            if (index >= places.size()) return Status(Code::InvalidParameter, "no such network interface");
+            const HostAddress& host = places[index].host;
+            auto node = nodes_.open(host, [&host] { return Transport::create(host); });
+            if (!node.ok()) return node.status();
+            DeviceAttributes attributes = software::attributes_of(places[index].name, host);
+            attributes.capabilities.shares_services = false;
+            attributes.capabilities.own_user_only = false;
+            for (const Place& place : places) attributes.local_hosts.push_back(place.host);
+            return std::make_unique<software::Device>(std::move(*node), std::move(attributes), observer);
+        });
     }
 
     Result<std::uint32_t> find(std::string_view device) noexcept override {
@@ -68,6 +81,8 @@ private:
                                   : Status(otherwise, "no network interface with that name or route");
         });
     }
+
+    software::Nodes nodes_;
 };
 
 }  // namespace

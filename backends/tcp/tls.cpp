@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/tcp/messages.hpp"
+#include "backends/software/messages.hpp"
 #include "core/log.hpp"
 
 #define VIADUCT_TEXT_OF(macro) VIADUCT_TEXT(macro)

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "backends/software/messages.hpp"
 #include "backends/support/services.hpp"
-#include "backends/tcp/messages.hpp"
 #include "core/base/socket_address.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/provider.hpp"
@@ -30,7 +30,7 @@ namespace {
                                        setenv("VIADUCT_TCP_INSECURE", "1", 1) == 0 &&
                                        setenv("VIADUCT_LOG", "error", 0) == 0;
 
-Octets frame(tcp::FrameHeader header, std::span<const std::byte> payload = {}) {
+Octets frame(software::FrameHeader header, std::span<const std::byte> payload = {}) {
     header.bytes = static_cast<std::uint32_t>(payload.size());
     const auto* const bytes = reinterpret_cast<const std::byte*>(&header);
     Octets octets(bytes, bytes + sizeof header);
@@ -40,7 +40,7 @@ Octets frame(tcp::FrameHeader header, std::span<const std::byte> payload = {}) {
 
 template <class Message>
 Octets frame(const Message& message, std::uint32_t connection = 0) {
-    const tcp::Encoded encoded = encode(message);
+    const software::Encoded encoded = encode(message);
     return frame({.connection = connection, .kind = Message::kind}, encoded.bytes());
 }
 
@@ -51,7 +51,7 @@ public:
         SocketAddress there(address.host, support::port_for(address.service));
         socket_ = UniqueFd(::socket(there.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
         REQUIRE(connect(socket_.get(), there.get(), sizeof there.storage) == 0);
-        say(frame(tcp::Hello{}));
+        say(frame(software::Hello{}));
     }
     /// Returns false if the other end has closed the socket.
     bool say(const Octets& octets) {
@@ -92,7 +92,7 @@ TEST_CASE("fuzz: frames of an accepted peer") {
     for (unsigned round = 0; round < fuzz::rounds() / 200; ++round) {
         CAPTURE(round);
         Speaker speaker(address);
-        speaker.say(frame(tcp::Connect{.end = {.connection = 5}, .local = address, .remote = address}));
+        speaker.say(frame(software::Connect{.end = {.connection = 5}, .local = address, .remote = address}));
         Port port(node);
         const Sge piece = target.sge();
         for (std::uint64_t i = 0; i < 4; ++i) port.post(receive_of(i, piece));
@@ -104,44 +104,44 @@ TEST_CASE("fuzz: frames of an accepted peer") {
         const std::array corpus{
             frame({.connection = number,
                    .total = static_cast<std::uint32_t>(payload.size()),
-                   .kind = tcp::FrameKind::Message},
+                   .kind = software::FrameKind::Message},
                   payload),
             frame({.address = remote.address,
                    .connection = number,
                    .total = static_cast<std::uint32_t>(payload.size()),
                    .key = remote.key,
-                   .kind = tcp::FrameKind::Write},
+                   .kind = software::FrameKind::Write},
                   payload),
             frame({.address = remote.address,
                    .connection = number,
                    .total = 4096,
                    .key = remote.key,
-                   .kind = tcp::FrameKind::Read}),
+                   .kind = software::FrameKind::Read}),
             frame({.address = hidden.remote().address,
                    .connection = number,
                    .total = 64,
                    .key = random.one_in(2) ? remote.key : hidden.remote().key,
-                   .kind = tcp::FrameKind::Read}),
+                   .kind = software::FrameKind::Read}),
             frame({.address = hidden.remote().address,
                    .connection = number,
                    .total = static_cast<std::uint32_t>(payload.size()),
                    .key = random.one_in(2) ? remote.key : hidden.remote().key,
-                   .kind = tcp::FrameKind::Write},
+                   .kind = software::FrameKind::Write},
                   payload),
             frame({.address = remote.address,
                    .connection = number,
                    .total = 8,
                    .key = remote.key,
-                   .kind = tcp::FrameKind::FetchAdd},
+                   .kind = software::FrameKind::FetchAdd},
                   std::span(payload).first(8)),
             frame({.connection = number,
                    .executed = static_cast<std::uint32_t>(random.below(3)),
-                   .kind = tcp::FrameKind::Acknowledge}),
-            frame({.connection = number, .total = 8, .kind = tcp::FrameKind::Data}, std::span(payload).first(8)),
-            frame(tcp::Closing{}, number),
-            frame(tcp::Rejected{}, number),
-            frame(tcp::Cancel{}),
-            frame(tcp::Connect{.end = {.connection = 6}, .local = address, .remote = address})};
+                   .kind = software::FrameKind::Acknowledge}),
+            frame({.connection = number, .total = 8, .kind = software::FrameKind::Data}, std::span(payload).first(8)),
+            frame(software::Closing{}, number),
+            frame(software::Rejected{}, number),
+            frame(software::Cancel{}),
+            frame(software::Connect{.end = {.connection = 6}, .local = address, .remote = address})};
         for (int i = 0; i < 20; ++i) {
             Octets changed = random.pick(corpus);
             random.mutate(changed, random.pick(corpus), 3000);

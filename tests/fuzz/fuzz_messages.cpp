@@ -3,11 +3,11 @@
 #include <catch2/catch.hpp>
 #include <tuple>
 
-#include "backends/tcp/messages.hpp"
+#include "backends/software/messages.hpp"
 #include "tests/fuzz/mutator.hpp"
 
 using namespace viaduct;
-using namespace viaduct::tcp;
+using namespace viaduct::software;
 using fuzz::Octets;
 
 namespace {

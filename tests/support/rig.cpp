@@ -11,7 +11,7 @@
 #include <string>
 
 #include "backends/loopback/layout.hpp"
-#include "backends/tcp/frames.hpp"
+#include "backends/software/frames.hpp"
 #include "tests/conformance/support/message_sizes.h"
 #include "tests/support/processes.hpp"
 
@@ -46,7 +46,7 @@ constexpr bool straddled(std::size_t threshold) {
 }
 static_assert(straddled(loopback::wire::inline_bytes) && straddled(loopback::wire::fragment_bytes) &&
               straddled(loopback::wire::area_bytes));
-static_assert(straddled(tcp::fragment_bytes) && straddled(tcp::most_copied));
+static_assert(straddled(software::fragment_bytes) && straddled(software::most_copied));
 static_assert(straddled(64), "what verbs asks a device to take inline");
 
 SendRequest request_of(Opcode opcode, std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "backends/tcp/messages.hpp"
+#include "backends/software/messages.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,7 +8,7 @@
 #include <vector>
 
 using namespace viaduct;
-using namespace viaduct::tcp;
+using namespace viaduct::software;
 
 namespace {
 

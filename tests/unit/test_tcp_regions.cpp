@@ -6,12 +6,12 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "backends/tcp/regions.hpp"
+#include "backends/software/regions.hpp"
 #include "tests/support/rig.hpp"
 
 using namespace viaduct;
-using tcp::Regions;
-using tcp::RemoteUse;
+using software::Regions;
+using software::RemoteUse;
 
 namespace {
 

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/software/connection.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "backends/software/connector.hpp"
+#include "backends/software/endpoint.hpp"
+#include "backends/software/node.hpp"
+#include "backends/support/guarded.hpp"
+#include "backends/support/sge_list.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::software {
+namespace {
+
+/// A receiver acknowledges after so much, even if the sender does not wait.
+constexpr std::uint32_t acknowledged_requests = window_requests / 4;
+constexpr std::uint64_t acknowledged_bytes = window_bytes / 4;
+
+/// Marks a part that is the last of its frame, while it is held.
+constexpr std::uint16_t last_part = 1;
+
+}  // namespace
+
+// ---- Life --------------------------------------------------------------------------------------------------------
+
+Connection::~Connection() { release(); }
+
+Result<std::shared_ptr<Connection>> Connection::create(Node& node) {
+    auto connection = std::make_shared<Connection>(node);
+    const auto number = node.add(connection);
+    if (!number.ok()) return number.status();
+    connection->number_ = number.value();
+    connection->has_number_ = true;
+    return connection;
+}
+
+End Connection::describe(const Endpoint& endpoint) const noexcept {
+    return {.connection = number_, .shares_receives = endpoint.shares_receives(), .attributes = endpoint.attributes()};
+}
+
+void Connection::request(Connector& connector, const std::shared_ptr<Link>& link, const Connect& message) noexcept {
+    connector_ = &connector;
+    link_ = link;
+    link_->join();
+    requested_ = true;
+    link_->tell(0, message);
+}
+
+/// The peer may still answer, so the number is in use until it has.
+void Connection::withdraw() noexcept {
+    connector_ = nullptr;
+    if (!requested_) return release();
+    if (link_->is_closed() || !node_.keep_closing(shared_from_this())) return release();
+    link_->tell(0, Cancel{}, number_);
+}
+
+void Connection::open(Endpoint& owner, const std::shared_ptr<Link>& link, const End& peer) noexcept {
+    connector_ = nullptr;
+    requested_ = false;
+    if (link_ == nullptr) {
+        link_ = link;
+        link_->join();
+    }
+    peer_number_ = peer.connection;
+    peer_shares_receives_ = peer.shares_receives;
+    remote_attributes_ = peer.attributes;
+    owner_ = &owner;
+}
+
+void Connection::end(bool on_purpose, CompletionCode code) noexcept {
+    if (owner_ == nullptr) return;
+    owner_ = nullptr;
+    if (link_->is_closed()) return release();
+    link_->tell({.connection = peer_number_, .executed = done_, .kind = FrameKind::Closing},
+                encode(Closing{.on_purpose = on_purpose, .code = code}).bytes());
+    closed_ = true;
+    if (!peer_closed_ && node_.keep_closing(shared_from_this())) return;
+    release();
+}
+
+/// Nothing is expected of the peer any more.
+void Connection::release() noexcept {
+    if (link_ != nullptr) link_->leave();
+    link_.reset();
+    requested_ = false;
+    if (std::exchange(has_number_, false)) node_.remove(number_);
+    held_ = {};
+    held_begin_ = 0;
+}
+
+void Connection::lose(const char* why) noexcept {
+    log(LogLevel::Warning, "%s: a peer %s", node_.transport().name(), why);
+    if (owner_ != nullptr) owner_->request_break();
+}
+
+void Connection::link_lost(const Status& why) noexcept {
+    const auto keep = shared_from_this();
+    node_.forget_closing(*this);
+    Connector* const connector = std::exchange(connector_, nullptr);
+    Endpoint* const owner = owner_;
+    if (connector != nullptr) {
+        release();
+        connector->hung_up();
+    } else if (owner != nullptr) {
+        owner->connection_lost(*this, why.sys_errno() == 0 || why.sys_errno() == ECONNRESET);
+    } else {
+        release();
+    }
+}
+
+// ---- Sending -----------------------------------------------------------------------------------------------------
+
+FrameHeader Connection::complete(FrameHeader header, std::size_t bytes) const noexcept {
+    header.bytes = static_cast<std::uint32_t>(bytes);
+    header.connection = peer_number_;
+    header.executed = done_;
+    return header;
+}
+
+/// A request beyond the window is resumed by the acknowledgment. Others may go before it.
+bool Connection::may_send(const FrameHeader& header, std::uint32_t ahead_requests,
+                          std::uint64_t ahead_bytes) const noexcept {
+    if (!is_request(header.kind)) return true;
+    const std::uint32_t unconfirmed = sent_ - confirmed_ + ahead_requests;
+    if (unconfirmed == 0) return true;
+    return unconfirmed < window_requests && unconfirmed_bytes_ + ahead_bytes + size_of(header) <= window_bytes;
+}
+
+void Connection::was_sent(const FrameHeader& header) noexcept {
+    told_ = header.executed;
+    untold_bytes_ = 0;
+    if (!is_request(header.kind)) return;
+    ++sent_;
+    if (!is_blocked_) taken_ = sent_;
+    unconfirmed_bytes_ += size_of(header);
+    sizes_.push(static_cast<std::uint32_t>(size_of(header)));
+}
+
+bool Connection::send(FrameHeader header, std::span<const std::byte> payload) noexcept {
+    header = complete(header, payload.size());
+    if (!may_send(header) || !sizes_.reserve(sizes_.size() + 1)) return false;
+    if (!link_->send(header, payload, *this)) return false;
+    was_sent(header);
+    return true;
+}
+
+std::optional<std::uint64_t> Connection::send_fragments(FrameHeader header, std::span<const Sge> sges,
+                                                        std::uint64_t moved, std::uint64_t left, std::uint8_t flags,
+                                                        bool& there) noexcept {
+    there = true;
+    if (left <= most_copied) {
+        std::array<std::byte, most_copied> copy;
+        there = support::gather(sges, moved, copy.data(), left);
+        header.flags |= flags;
+        if (!there || !send(header, std::span(copy).first(left))) return std::nullopt;
+        return left;
+    }
+    std::array<FrameHeader, fragments_at_once> headers;
+    std::size_t count = 0;
+    std::uint64_t bytes = 0;
+    do {
+        FrameHeader& next = headers[count];
+        const std::uint64_t part = std::min<std::uint64_t>(left - bytes, fragment_bytes);
+        next = complete(header, part);
+        next.address += bytes;
+        next.flags |= bytes + part < left ? frame_flags::more : flags;
+        if (!may_send(next, static_cast<std::uint32_t>(count), bytes + count * sizeof next)) break;
+        bytes += part;
+    } while (++count < headers.size() && bytes < left);
+    if (count == 0 || !sizes_.reserve(sizes_.size() + count)) return std::nullopt;
+    std::array<iovec, support::max_pieces> pieces;
+    const std::size_t used = support::to_iovecs(sges, moved, bytes, pieces);
+    const std::size_t sent = link_->send(std::span(headers).first(count), std::span(pieces).first(used), *this, there);
+    if (sent == 0) return std::nullopt;
+    bytes = 0;
+    for (const FrameHeader& fragment : std::span(headers).first(sent)) {
+        was_sent(fragment);
+        bytes += fragment.bytes;
+    }
+    return bytes;
+}
+
+void Connection::wait_for(std::vector<std::weak_ptr<Connection>>& list) noexcept {
+    if (std::exchange(is_blocked_, true)) return;
+    const Status added = support::guarded([&]() -> Status {
+        list.push_back(weak_from_this());
+        return {};
+    });
+    if (added.ok()) return;
+    is_blocked_ = false;
+    log(LogLevel::Error, "%s: out of memory: a connection is lost", node_.transport().name());
+    if (owner_ != nullptr) owner_->request_break();
+}
+
+void Connection::acknowledge() noexcept {
+    if (owner_ == nullptr || told_ == done_) return;
+    (void)send({.kind = FrameKind::Acknowledge});  // if the link has no room, when it has
+}
+
+void Connection::resume() noexcept {
+    if (owner_ == nullptr) return;
+    owner_->progress();
+    handle_held();
+    acknowledge();
+}
+
+// ---- Receiving ---------------------------------------------------------------------------------------------------
+
+/// Takes a counter of the peer.
+void Connection::confirm(std::uint32_t count) noexcept {
+    const std::uint32_t more = count - confirmed_;
+    if (more == 0) return;
+    if (more > sent_ - confirmed_) return lose("acknowledges requests that were not sent");
+    for (std::uint32_t i = 0; i < more; ++i) {
+        unconfirmed_bytes_ -= sizes_.front();
+        sizes_.pop();
+    }
+    confirmed_ = count;
+    if (owner_ != nullptr) owner_->progress();
+}
+
+void Connection::on_frame(const Frame& frame, bool last) noexcept {
+    if (owner_ == nullptr) return;  // this side has ended the connection
+    const auto keep = shared_from_this();
+    confirm(frame.header.executed);
+    if (owner_ == nullptr || frame.header.kind == FrameKind::Acknowledge) return;
+    if (is_response(frame.header.kind)) {
+        (void)owner_->handle(frame);
+        return;
+    }
+    if (held_begin_ != held_.size() || handling_ || !handle(frame)) return hold(frame, last);
+    if (last) finished(frame.header);
+}
+
+std::size_t Connection::find_destination(const FrameHeader& header, std::span<iovec> pieces) noexcept {
+    if (owner_ == nullptr || handling_ || (is_request(header.kind) && held_begin_ != held_.size())) return 0;
+    return owner_->find_destination(header, pieces);
+}
+
+void Connection::has_placed(const FrameHeader& header) noexcept {
+    if (owner_ == nullptr) return;
+    untold_bytes_ += header.bytes;
+    owner_->has_placed(header);
+}
+
+/// Executes a request or handles a response. Returns false if it has to wait.
+bool Connection::handle(const Frame& frame) noexcept {
+    handling_ = true;
+    const bool done = owner_->handle(frame);
+    handling_ = false;
+    untold_bytes_ += done ? frame.payload.size() : 0;
+    return done;
+}
+
+void Connection::finished(const FrameHeader& header) noexcept {
+    ++done_;
+    untold_bytes_ += sizeof header;
+    if (owner_ == nullptr) return;
+    if (done_ - told_ >= acknowledged_requests || untold_bytes_ >= acknowledged_bytes) acknowledge();
+    if (told_ != done_ && (header.flags & frame_flags::confirm) != 0) node_.owes(shared_from_this());
+}
+
+void Connection::hold(const Frame& frame, bool last) noexcept {
+    if (owner_ == nullptr || owner_->is_breaking()) return;
+    if (held_.size() - held_begin_ > 2 * window_bytes) return lose("sends more than it may");
+    FrameHeader header = frame.header;
+    header.reserved[0] = last ? last_part : 0;
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&header);
+    const Status held = support::guarded([&]() -> Status {
+        if (held_begin_ != 0) held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(held_begin_));
+        held_begin_ = 0;
+        held_.insert(held_.end(), bytes, bytes + sizeof header);
+        held_.insert(held_.end(), frame.payload.begin(), frame.payload.end());
+        return {};
+    });
+    if (held.ok()) return;
+    log(LogLevel::Error, "%s: out of memory: a connection is lost", node_.transport().name());
+    owner_->request_break();
+}
+
+void Connection::handle_held() noexcept {
+    const auto keep = shared_from_this();
+    while (owner_ != nullptr && !handling_ && held_begin_ != held_.size()) {
+        Frame frame;
+        std::memcpy(&frame.header, held_.data() + held_begin_, sizeof frame.header);
+        frame.payload = std::span(held_).subspan(held_begin_ + sizeof frame.header, frame.header.bytes);
+        const bool last = std::exchange(frame.header.reserved[0], 0) == last_part;
+        if (!handle(frame)) return;
+        held_begin_ += size_of(frame.header);
+        if (last) finished(frame.header);
+    }
+    if (held_begin_ == held_.size()) {
+        held_ = {};
+        held_begin_ = 0;
+    }
+}
+
+// ---- Messages ----------------------------------------------------------------------------------------------------
+
+Status Connection::on_message(const FrameHeader& header, std::span<const std::byte> body) noexcept {
+    const auto keep = shared_from_this();
+    if (header.kind == FrameKind::Closing) {
+        Closing closing;
+        if (const Status status = decode(body, closing); !status.ok()) return status;
+        confirm(header.executed);
+        on_closing(closing);
+        return {};
+    }
+    if (!std::exchange(requested_, false)) return {Code::InvalidParameter, "the peer answers a request twice"};
+    Connector* const connector = std::exchange(connector_, nullptr);
+    if (header.kind == FrameKind::Accepted) {
+        Accepted accepted;
+        if (const Status status = decode(body, accepted); !status.ok()) return status;
+        if (connector != nullptr) {
+            connector->established(accepted);
+            return {};
+        }
+        peer_number_ = accepted.end.connection;  // too late
+        closed_ = true;
+        link_->tell(peer_number_, Closing{.on_purpose = true});
+        return {};
+    }
+    node_.forget_closing(*this);
+    release();
+    if (connector == nullptr) return {};
+    return connector->on_answer(header.kind, body);
+}
+
+/// Ends the connection when all that the peer has sent was executed. Requests that would have to wait are dropped.
+void Connection::on_closing(const Closing& closing) noexcept {
+    peer_closed_ = true;
+    if (closed_) {
+        node_.forget_closing(*this);
+        return release();
+    }
+    handle_held();
+    if (owner_ != nullptr) owner_->peer_ended(*this, closing.on_purpose, closing.code);
+}
+
+}  // namespace viaduct::software

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/software/endpoint.hpp"
+
+#include "backends/software/connector.hpp"
+#include "backends/software/device.hpp"
+#include "backends/support/endings.hpp"
+#include "backends/support/guarded.hpp"
+#include "backends/support/post_each.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::software {
+
+Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
+    : device_(device),
+      node_(device.node()),
+      attributes_(init.attributes),
+      max_transfer_bytes_(transfer_limit(init.attributes, device.attributes())),
+      domain_id_(static_cast<const ProtectionDomain*>(init.domain)->id()),
+      context_(init.context),
+      observer_(*init.observer),
+      send_(*this, *static_cast<CompletionQueue*>(init.send_queue), init.send_depth),
+      receive_(*this, *static_cast<CompletionQueue*>(init.receive_queue), init.receive_depth,
+               static_cast<SharedReceiveQueue*>(init.shared_receives)) {
+    const Node::Guard guard(node_);
+    node_.joins(*this);
+}
+
+Endpoint::~Endpoint() {
+    disconnect();
+    const Node::Guard guard(node_);
+    node_.leaves(*this);
+    device_.endpoint_closed();
+}
+
+const DeviceAttributes& Endpoint::device_attributes() const noexcept { return device_.attributes(); }
+
+// ---- Posting -----------------------------------------------------------------------------------------------------
+
+Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
+    posted = 0;
+    return support::guarded([&] {
+        const Node::Guard guard(node_);
+        return support::post_each(requests, posted, [this](const SendRequest& request) { return send_.post(request); });
+    });
+}
+
+Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
+    posted = 0;
+    return support::guarded([&] {
+        const Node::Guard guard(node_);
+        return support::post_each(requests, posted,
+                                  [this](const ReceiveRequest& request) { return receive_.post(request); });
+    });
+}
+
+Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept {
+    return support::guarded([&]() -> Status {
+        auto& own = static_cast<MemoryWindow&>(window);
+        const Node::Guard guard(node_);
+        const std::uint32_t key = node_.regions().prepare({.window = own.number(),
+                                                           .region = request.length == 0 ? 0 : request.region->key(),
+                                                           .base = reinterpret_cast<std::uint64_t>(request.address),
+                                                           .length = request.length,
+                                                           .access = request.access});
+        SendRequest turn;
+        turn.context = request.context;
+        turn.opcode = Opcode::BindWindow;
+        turn.fence = request.fence;
+        turn.signaled = request.signaled;
+        turn.remote.key = key;
+        const Status status = send_.post(turn);
+        if (status.ok())
+            own.will_have(key);
+        else
+            forget_window(key);
+        return status;
+    });
+}
+
+EndpointCounters Endpoint::counters() const noexcept {
+    EndpointCounters counters{.retries = retries_.value()};
+    send_.add_to(counters);
+    receive_.add_to(counters);
+    return counters;
+}
+
+std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
+    return queue == QueueKind::Send ? send_.outstanding() : receive_.outstanding();
+}
+
+// ---- Rights ------------------------------------------------------------------------------------------------------
+
+bool Endpoint::may_use(const Sge& sge, std::uint64_t bytes, bool written) const noexcept {
+    if (bytes == 0) return true;
+    const RegionView* region = node_.regions().find(sge.key);
+    return region != nullptr && region->domain == domain_id_ && region->is_usable(written) &&
+           region->covers(reinterpret_cast<std::uint64_t>(sge.address), bytes);
+}
+
+bool Endpoint::peer_may_access(RemoteUse use, std::uint32_t key, std::uint64_t address,
+                               std::uint64_t length) const noexcept {
+    if (length == 0 && use != RemoteUse::Flush) return true;
+    const RegionView* region = node_.regions().find(key);
+    return region != nullptr &&
+           region->allows(use, attributes_.access, domain_id_, connection_->number(), address, length);
+}
+
+bool Endpoint::has_file(std::uint32_t key) const noexcept {
+    const RegionView* region = node_.regions().find(key);
+    return region != nullptr && region->has_file();
+}
+
+CompletionCode Endpoint::bind_window(std::uint32_t key) noexcept {
+    return node_.regions().bind(key, domain_id_, connection_->number());
+}
+
+void Endpoint::forget_window(std::uint32_t key) noexcept { node_.regions().forget(key); }
+
+bool Endpoint::invalidate_window(std::uint32_t key) noexcept {
+    return node_.regions().invalidate(key, connection_->number());
+}
+
+std::shared_ptr<support::FlushJob> Endpoint::start_flush(std::uint64_t address, std::uint64_t length) noexcept try {
+    return node_.start_flush(address, length, connection_->number());
+} catch (const std::exception&) {
+    log(LogLevel::Error, "cannot flush: out of memory or threads");
+    return nullptr;
+}
+
+void Endpoint::raise(AsyncEventKind kind, CompletedOperation operation) noexcept {
+    device_.raise({.kind = kind, .endpoint_context = context_, .completion_queue_context = 0, .operation = operation});
+}
+
+Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
+    const Node::Guard guard(node_);
+    if (!is_idle()) return {Code::InvalidState, "the attributes can be changed only while the endpoint is idle"};
+    attributes_ = attributes;
+    max_transfer_bytes_ = transfer_limit(attributes, device_.attributes());
+    domain_id_ = static_cast<const ProtectionDomain&>(domain).id();
+    return {};
+}
+
+// ---- Connections -------------------------------------------------------------------------------------------------
+
+Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
+    return support::guarded([&]() -> Status {
+        const Node::Guard guard(node_);
+        if (!is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
+        auto connector = Connector::start(*this, parameters);
+        if (!connector.ok()) return connector.status();
+        if (!(*connector)->has_ended()) connector_ = std::move(*connector);
+        return {};
+    });
+}
+
+void Endpoint::connecting_finished(const ConnectionEvent& event) noexcept {
+    connector_.reset();
+    observer_.on_connection_event(event);
+}
+
+void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
+    breaking_ = ending_ = false;
+    connection_ = std::move(connection);
+    receive_.attach(*connection_);
+    send_.attach(*connection_);
+}
+
+bool Endpoint::handle(const Frame& frame) noexcept {
+    if (breaking_) return false;
+    const FrameHeader& header = frame.header;
+    if (header.kind == FrameKind::Data) {
+        if (!send_.take_data(frame)) {
+            connection_->lose("sends data that nobody wants");
+        }
+        return true;
+    }
+    if (header.kind == FrameKind::Refused) {
+        const bool failed = header.immediate == static_cast<std::uint32_t>(CompletionCode::RemoteOperation);
+        send_.take_refusal(header.key, failed ? CompletionCode::RemoteOperation : CompletionCode::RemoteProtection);
+        return true;
+    }
+    const bool done = receive_.execute(frame);
+    if (breaking_) return false;  // the request that was refused does not count as executed
+    if (!done) node_.wait_for_consumer(connection_);
+    return done;
+}
+
+std::size_t Endpoint::find_destination(const FrameHeader& header, std::span<iovec> pieces) noexcept {
+    if (breaking_) return 0;
+    return header.kind == FrameKind::Data ? send_.find_destination(header, pieces)
+                                          : receive_.find_destination(header, pieces);
+}
+
+void Endpoint::has_placed(const FrameHeader& header) noexcept {
+    if (header.kind == FrameKind::Data)
+        send_.has_placed(header);
+    else
+        receive_.has_placed(header);
+}
+
+/// Flushes both queues and releases the connection.
+void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight,
+                              CompletionCode refused) noexcept {
+    if (connector_ != nullptr) std::exchange(connector_, nullptr)->abandon();
+    const std::shared_ptr<Connection> connection = connection_;
+    send_.detach(in_flight, refused);
+    receive_.detach(reject_receives);
+    connection_ = nullptr;
+    breaking_ = ending_ = false;
+    if (connection == nullptr) return;
+    node_.regions().end_windows_of(connection->number());
+    connection->end(on_purpose, receive_.refusal());
+}
+
+void Endpoint::disconnect() noexcept {
+    const Node::Guard guard(node_);
+    if (connection_ != nullptr) node_.progress();  // messages that have arrived are received
+    end_connection(!breaking_, false, CompletionCode::Flushed);
+    broken_ = false;
+}
+
+void Endpoint::fail() noexcept {
+    const Node::Guard guard(node_);
+    if (connection_ != nullptr) node_.progress();
+    end_connection(false, true, CompletionCode::Flushed);
+    broken_ = true;
+}
+
+void Endpoint::drain() noexcept {
+    const Node::Guard guard(node_);
+    if (connection_ == nullptr) return;
+    node_.send_held();
+    send_.drain();
+}
+
+void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose,
+                     CompletionCode refused) noexcept {
+    end_connection(on_purpose, true, in_flight, refused);
+    broken_ = true;
+    observer_.on_connection_event(event);
+}
+
+void Endpoint::request_break() noexcept {
+    if (connection_ == nullptr || std::exchange(breaking_, true)) return;
+    request_end();
+}
+
+void Endpoint::request_end() noexcept {
+    if (!std::exchange(ending_, true)) node_.end_soon(*this);
+}
+
+/// If a request of the peer was refused, the peer has caused the loss.
+ConnectionEvent Endpoint::loss_by_this_side() const noexcept {
+    const bool by_peer = receive_.peer_failed();
+    return {.kind = ConnectionEventKind::Lost,
+            .reason = by_peer ? Code::Unreachable : Code::Ok,
+            .why = by_peer ? "a request of the peer was refused" : support::endings::failed_here};
+}
+
+void Endpoint::end() noexcept {
+    if (connection_ == nullptr || !std::exchange(ending_, false)) return;
+    if (breaking_)
+        broke(loss_by_this_side(), CompletionCode::Transport);
+    else if (send_.has_drained())
+        broke({.kind = ConnectionEventKind::Disconnected, .why = support::endings::drained}, CompletionCode::Flushed,
+              true);
+}
+
+void Endpoint::connection_lost(Connection& connection, bool by_peer) noexcept {
+    if (connection_.get() != &connection) return;
+    const ConnectionEvent loss{.kind = ConnectionEventKind::Lost,
+                               .reason = by_peer ? Code::Unreachable : Code::Ok,
+                               .why = by_peer ? support::endings::peer_ended : "the connection to the peer failed"};
+    broke(breaking_ ? loss_by_this_side() : loss, CompletionCode::Transport);
+}
+
+void Endpoint::peer_ended(Connection& connection, bool on_purpose, CompletionCode refused) noexcept {
+    if (connection_.get() != &connection) return;
+    if (breaking_)
+        broke(loss_by_this_side(), CompletionCode::Transport, false, refused);
+    else if (refused != CompletionCode::Success)
+        broke({.kind = ConnectionEventKind::Lost, .why = support::endings::refused}, CompletionCode::Transport, false,
+              refused);
+    else if (on_purpose)
+        broke({.kind = ConnectionEventKind::Disconnected, .why = support::endings::disconnected},
+              CompletionCode::Flushed);
+    else
+        broke({.kind = ConnectionEventKind::Lost, .reason = Code::Unreachable, .why = support::endings::peer_ended},
+              CompletionCode::Transport);
+}
+
+}  // namespace viaduct::software

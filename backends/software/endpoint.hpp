@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An endpoint: its queues, its attributes and its connection.
+#pragma once
+
+#include "backends/software/receive_queue.hpp"
+#include "backends/software/send_queue.hpp"
+#include "core/backend.hpp"
+
+namespace viaduct::software {
+
+class Connector;
+class Device;
+
+class Endpoint final : public backend::Endpoint {
+public:
+    Endpoint(Device& device, const backend::EndpointInit& init);
+    ~Endpoint() override;
+
+    Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override;
+    Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
+    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
+    std::uint32_t outstanding(QueueKind queue) const noexcept override;
+    EndpointCounters counters() const noexcept override;
+    Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
+    Status connect(const ConnectParameters& parameters) noexcept override;
+    void disconnect() noexcept override;
+    void drain() noexcept override;
+    void fail() noexcept override;
+
+    // The lock of the node must be held for the functions below.
+    Device& device() noexcept { return device_; }
+    Node& node() noexcept { return node_; }
+    const EndpointAttributes& attributes() const noexcept { return attributes_; }
+    const DeviceAttributes& device_attributes() const noexcept;
+    std::uint64_t context() const noexcept { return context_; }
+    std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }
+    bool shares_receives() const noexcept { return receive_.is_shared(); }
+    bool is_idle() const noexcept { return connection_ == nullptr && connector_ == nullptr && !broken_; }
+
+    // For the work queues.
+    /// Checks access to the first `bytes` bytes of an SGE.
+    bool may_use(const Sge& sge, std::uint64_t bytes, bool written) const noexcept;
+    bool peer_may_access(RemoteUse use, std::uint32_t key, std::uint64_t address, std::uint64_t length) const noexcept;
+    bool has_file(std::uint32_t key) const noexcept;
+    CompletionCode bind_window(std::uint32_t key) noexcept;
+    void forget_window(std::uint32_t key) noexcept;
+    bool invalidate_window(std::uint32_t key) noexcept;
+    std::shared_ptr<support::FlushJob> start_flush(std::uint64_t address, std::uint64_t length) noexcept;
+    void raise(AsyncEventKind kind, CompletedOperation operation) noexcept;
+
+    /// Called after an error that ends the connection. The queues stop; end() follows.
+    void request_break() noexcept;
+    bool is_breaking() const noexcept { return breaking_; }
+    /// Makes the node call end().
+    void request_end() noexcept;
+    /// Ends the connection if it breaks or if the send queue has drained.
+    void end() noexcept;
+
+    // For connections and connectors.
+    /// Executes a request or handles a response. Returns false if it has to wait.
+    bool handle(const Frame& frame) noexcept;
+    /// See Connection.
+    std::size_t find_destination(const FrameHeader& header, std::span<iovec> pieces) noexcept;
+    void has_placed(const FrameHeader& header) noexcept;
+    void progress() noexcept { send_.progress(); }
+    void establish(std::shared_ptr<Connection> connection) noexcept;
+    /// The connection broke. `by_peer`: the peer's process has ended, or it does not follow the protocol.
+    void connection_lost(Connection& connection, bool by_peer) noexcept;
+
+    /// The peer has ended the connection. `refused`: how the oldest request without an answer completes.
+    void peer_ended(Connection& connection, bool on_purpose, CompletionCode refused = CompletionCode::Success) noexcept;
+    /// Called when the connector repeats its request.
+    void count_retry() noexcept { retries_.add(); }
+
+    /// Ends a connection attempt and reports the event.
+    void connecting_finished(const ConnectionEvent& event) noexcept;
+
+private:
+    void end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight,
+                        CompletionCode refused = CompletionCode::Success) noexcept;
+    ConnectionEvent loss_by_this_side() const noexcept;
+    void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false,
+               CompletionCode refused = CompletionCode::Success) noexcept;
+
+    Device& device_;
+    Node& node_;
+    EndpointAttributes attributes_;
+    std::uint32_t max_transfer_bytes_;  // the value in effect
+    std::uint32_t domain_id_;
+    const std::uint64_t context_;
+    EndpointObserver& observer_;
+    SendQueue send_;
+    ReceiveQueue receive_;
+    std::shared_ptr<Connection> connection_;
+    std::shared_ptr<Connector> connector_;
+    bool breaking_ = false;  // end() follows
+    bool ending_ = false;    // likewise
+    bool broken_ = false;
+    Counter retries_;
+};
+
+}  // namespace viaduct::software

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/software/listener.hpp"
+
+#include <algorithm>
+
+#include "backends/software/connector.hpp"
+#include "backends/software/endpoint.hpp"
+#include "backends/support/guarded.hpp"
+#include "backends/support/services.hpp"
+#include "backends/support/take_turns.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::software {
+namespace {
+
+/// The maximum number of requests that wait for one listener.
+constexpr std::size_t max_waiting = 4096;
+
+}  // namespace
+
+// ---- Requests ----------------------------------------------------------------------------------------------------
+
+ConnectionRequest::ConnectionRequest(std::shared_ptr<Node> node, std::shared_ptr<Link> link, const Connect& message)
+    : node_(std::move(node)), link_(std::move(link)), message_(message) {
+    link_->add(*this);
+    link_->join();
+}
+
+ConnectionRequest::~ConnectionRequest() {
+    const Node::Guard guard(*node_);
+    if (link_ == nullptr) return;
+    link_->drop(requester());
+    leave();
+}
+
+void ConnectionRequest::leave() noexcept {
+    if (link_ == nullptr) return;
+    link_->remove(*this);
+    link_->leave();
+    link_.reset();
+}
+
+Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept {
+    return support::guarded([&]() -> Status {
+        const Node::Guard guard(*node_);
+        auto& own = static_cast<Endpoint&>(endpoint);
+        if (!own.is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
+        return accept_locked(own, private_data, {.kind = ConnectionEventKind::Established});
+    });
+}
+
+Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& private_data,
+                                        const ConnectionEvent& established) {
+    if (answered_) return {Code::TimedOut, "the request was already answered"};
+    if (!is_wanted()) return {Code::TimedOut, "the requester has given up or has ended"};
+    auto connection = Connection::create(*node_);
+    if (!connection.ok()) return connection.status();
+    const std::shared_ptr<Connection> accepted = std::move(*connection);
+    const Accepted message{.end = accepted->describe(endpoint), .service = answered_by_, .private_data = private_data};
+    const std::shared_ptr<Link> link = link_;
+    answered_ = true;
+    accepted->open(endpoint, link, message_.end);
+    leave();
+    link->tell(requester(), message);  // before what the program sends when it learns of the connection
+    endpoint.establish(accepted);
+    endpoint.connecting_finished(established);
+    return {};
+}
+
+Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
+    const Node::Guard guard(*node_);
+    return answer(Rejected{.private_data = private_data});
+}
+
+Status ConnectionRequest::refuse() noexcept {
+    const Node::Guard guard(*node_);
+    return answer(NoListener{});
+}
+
+Status ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
+    const Node::Guard guard(*node_);
+    return answer(Conflict{.attributes = own});
+}
+
+// ---- Ports -------------------------------------------------------------------------------------------------------
+
+Result<std::shared_ptr<Port>> Port::get(Node& node, std::uint16_t number) {
+    if (const auto found = node.ports().find(number); found != node.ports().end()) return found->second;
+    auto port = node.transport().listen(node, number);
+    if (port.ok()) node.ports().emplace(number, port.value());
+    return port;
+}
+
+void Port::close_if_unused() noexcept {
+    if (!listeners_.empty() || !connectors_.empty()) return;
+    const auto keep = std::static_pointer_cast<Port>(shared_from_this());
+    closes();
+    node_.ports().erase(number_);
+}
+
+void Port::remove(const Listener& listener) noexcept {
+    std::erase(listeners_, &listener);
+    close_if_unused();
+}
+
+void Port::remove(const Connector& connector) noexcept {
+    std::erase(connectors_, &connector);
+    close_if_unused();
+}
+
+bool Port::serves(const Service& service) const noexcept {
+    return std::ranges::any_of(listeners_, [&](const Listener* listener) { return listener->service() == service; });
+}
+
+bool Port::is_exclusive(const Service& service) const noexcept {
+    return std::ranges::any_of(listeners_, [&](const Listener* listener) {
+        return listener->service() == service && listener->is_exclusive();
+    });
+}
+
+/// Alternates between the listeners of a service.
+Listener* Port::next_listener(const Service& service) noexcept {
+    return support::take_turns(listeners_, [&](const Listener* listener) { return listener->service() == service; });
+}
+
+Connector* Port::find_connector(const HostAddress& host, const Service& service) const noexcept {
+    const auto found = std::ranges::find_if(
+        connectors_, [&](const Connector* connector) { return connector->expects(host, service); });
+    return found == connectors_.end() ? nullptr : *found;
+}
+
+/// Tells why a client was not served: on a port that is open to the network, as a warning at most once in a while.
+void Port::turn_away(const Status& why) noexcept {
+    log(turned_away_.next(LogLevel::Info), "%s: port %u: a client was turned away: %s", node_.transport().name(),
+        number_, why.where());
+}
+
+Status Port::take(const std::shared_ptr<Link>& link, const Connect& request) {
+    if (request.model == ConnectParameters::Model::PeerToPeer) {
+        if (Connector* connector = find_connector(link->remote_host(), request.remote.service)) {
+            connector->on_peer(link, request);
+            return {};
+        }
+    } else {
+        Listener* listener = next_listener(request.remote.service);
+        // The client may know the port by another number, as with the published ports of containers.
+        if (listener == nullptr && port_of(request.remote.service) != 0) listener = next_listener(service_of(number_));
+        if (listener != nullptr)
+            return listener->add(std::make_unique<ConnectionRequest>(listener->node(), link, request));
+    }
+    return {Code::NoListener, "the service has no listener"};
+}
+
+// ---- Listeners ---------------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<viaduct::Listener>> Listener::create(std::shared_ptr<Node> node, const Address& local,
+                                                            Sharing sharing) {
+    std::unique_ptr<Listener> listener(new Listener(std::move(node), local.service));
+    const Node::Guard guard(*listener->node_);
+    auto port = Port::get(*listener->node_, support::port_for(local.service));
+    if (!port.ok()) return port.status();
+    if ((*port)->is_exclusive(local.service) || (sharing == Sharing::Exclusive && (*port)->serves(local.service)))
+        return Status(Code::Busy, "the service has a listener");
+    listener->exclusive_ = sharing == Sharing::Exclusive;
+    (*port)->add(*listener);
+    listener->port_ = std::move(*port);
+    return std::unique_ptr<viaduct::Listener>(std::move(listener));
+}
+
+Listener::~Listener() {
+    const Node::Guard guard(*node_);
+    const std::shared_ptr<Port> port = std::exchange(port_, nullptr);  // destroyed before the lock is released
+    if (port == nullptr) return;
+    for (const auto& request : requests_) (void)request->answer(NoListener{});
+    requests_.clear();
+    port->remove(*this);
+}
+
+int Listener::fd() const noexcept {
+    const Node::Guard guard(*node_);
+    return flag_.fd();
+}
+
+Status Listener::add(std::unique_ptr<ConnectionRequest> request) {
+    if (requests_.size() >= max_waiting) {
+        constexpr const char* why = "too many requests wait for the listener";
+        port_->turn_away({Code::NoResources, why});
+        return request->answer(NoListener{});
+    }
+    requests_.push_back(std::move(request));
+    flag_.set(true);
+    return {};
+}
+
+Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noexcept {
+    const Node::Guard guard(*node_);
+    while (!requests_.empty()) {
+        std::unique_ptr<ConnectionRequest> request = std::move(requests_.front());
+        requests_.pop_front();
+        flag_.set(!requests_.empty());
+        if (request->is_wanted()) return std::unique_ptr<viaduct::ConnectionRequest>(std::move(request));
+    }
+    return Status(Code::WouldBlock, "no request is pending");
+}
+
+}  // namespace viaduct::software

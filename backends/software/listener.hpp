@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The passive side of connection setup: ports, listeners and requests.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "backends/software/node.hpp"
+#include "backends/software/warning_limit.hpp"
+#include "core/backend.hpp"
+#include "core/base/event_channel.hpp"
+
+namespace viaduct::software {
+
+class Connector;
+class Endpoint;
+class Listener;
+
+class ConnectionRequest final : public viaduct::ConnectionRequest {
+public:
+    ConnectionRequest(std::shared_ptr<Node> node, std::shared_ptr<Link> link, const Connect& message);
+    ~ConnectionRequest() override;
+
+    const Address& remote_address() const noexcept override { return message_.local; }
+    const EndpointAttributes& remote_attributes() const noexcept override { return message_.end.attributes; }
+    const PrivateData& private_data() const noexcept override { return message_.private_data; }
+    Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
+    Status reject(const PrivateData& private_data) noexcept override;
+    Status refuse() noexcept override;
+    Status conflict(const EndpointAttributes& own) noexcept override;
+    void redirect(const Service& service) noexcept override { answered_by_ = service; }
+
+    // The lock of the node must be held for the functions below.
+    /// Like accept(), for an endpoint that is idle or connecting (peer-to-peer), with the event for its observer.
+    Status accept_locked(Endpoint& endpoint, const PrivateData& private_data, const ConnectionEvent& established);
+    template <class Message>
+    Status answer(const Message& message) noexcept {
+        if (link_ != nullptr) link_->tell(requester(), message);
+        answered_ = true;
+        leave();
+        return {};
+    }
+    /// Reports whether the peer still waits for an answer.
+    bool is_wanted() noexcept {
+        if (const auto link = link_) (void)link->work();  // the requester may have given up since
+        return link_ != nullptr;
+    }
+    /// The number of the requester's connection.
+    std::uint32_t requester() const noexcept { return message_.end.connection; }
+    /// The requester has given up, or its link has ended; the link forgets the request.
+    void link_lost() noexcept {
+        if (link_ != nullptr) link_->leave();
+        link_.reset();
+    }
+
+private:
+    void leave() noexcept;
+
+    const std::shared_ptr<Node> node_;
+    std::shared_ptr<Link> link_;  // null: nobody waits for an answer
+    const Connect message_;
+    bool answered_ = false;
+    Service answered_by_;  // empty: the requested service
+};
+
+/// A port of an address, on which several services may have listeners. The lock of the node must be held.
+class Port : public AgentClient {
+public:
+    /// Returns the port if this process already listens on it; otherwise opens it. Busy: another process uses it.
+    static Result<std::shared_ptr<Port>> get(Node& node, std::uint16_t number);
+
+    void add(Listener& listener) { listeners_.push_back(&listener); }
+    void add(Connector& connector) { connectors_.push_back(&connector); }
+    void remove(const Listener& listener) noexcept;
+    void remove(const Connector& connector) noexcept;
+
+    bool serves(const Service& service) const noexcept;
+    bool is_exclusive(const Service& service) const noexcept;
+
+    /// Finds a peer-to-peer connector that waits for a host.
+    Connector* find_connector(const HostAddress& host, const Service& service) const noexcept;
+
+    std::uint16_t number() const noexcept { return number_; }
+
+    /// Handles a request that has arrived. NoListener: the service has none.
+    Status take(const std::shared_ptr<Link>& link, const Connect& request);
+
+    /// Logs why a client was not served.
+    void turn_away(const Status& why) noexcept;
+
+protected:
+    Port(Node& node, std::uint16_t number) noexcept : node_(node), number_(number) {}
+
+    /// Nobody uses the port any more, so it will be destroyed.
+    virtual void closes() noexcept {}
+
+    Node& node_;
+
+private:
+    void close_if_unused() noexcept;
+    Listener* next_listener(const Service& service) noexcept;
+
+    const std::uint16_t number_;
+    WarningLimit turned_away_;
+    std::vector<Listener*> listeners_;
+    std::vector<Connector*> connectors_;
+};
+
+class Listener final : public viaduct::Listener {
+public:
+    static Result<std::unique_ptr<viaduct::Listener>> create(std::shared_ptr<Node> node, const Address& local,
+                                                             Sharing sharing);
+    ~Listener() override;
+
+    int fd() const noexcept override;
+    Result<std::unique_ptr<viaduct::ConnectionRequest>> next_request() noexcept override;
+
+    const Service& service() const noexcept { return service_; }
+    const std::shared_ptr<Node>& node() const noexcept { return node_; }
+    bool is_exclusive() const noexcept { return exclusive_; }
+
+    /// The lock of the node must be held. Throws std::bad_alloc.
+    Status add(std::unique_ptr<ConnectionRequest> request);
+
+private:
+    Listener(std::shared_ptr<Node> node, const Service& service) : node_(std::move(node)), service_(service) {}
+
+    const std::shared_ptr<Node> node_;
+    const Service service_;
+    std::shared_ptr<Port> port_;
+    bool exclusive_ = false;
+    std::deque<std::unique_ptr<ConnectionRequest>> requests_;
+    mutable ReadableFlag flag_;
+};
+
+}  // namespace viaduct::software

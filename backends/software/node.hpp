@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An address of this host in this process: the links, the agent, and all that belongs to the devices opened there. They
+// share one lock.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/software/agent.hpp"
+#include "backends/software/connection.hpp"
+#include "backends/software/regions.hpp"
+#include "backends/support/flusher.hpp"
+#include "backends/tcp/link.hpp"
+#include "core/base/fork.hpp"
+#include "core/base/waiting.hpp"
+
+namespace viaduct::software {
+
+class Endpoint;
+class Port;
+
+class Node {
+public:
+    /// Throws std::bad_alloc.
+    static Result<std::shared_ptr<Node>> create(const HostAddress& host, std::unique_ptr<Transport> transport);
+    ~Node();
+
+    /// Holds the lock, which a thread may take several times. Before it is released, connections that have to end are
+    /// ended.
+    class Guard {
+    public:
+        explicit Guard(Node& node) : node_(node), lock_(node.mutex_) { ++node_.guards_; }
+        ~Guard() {
+            if (node_.guards_ == 1 && !node_.ending_.empty()) [[unlikely]]
+                node_.end_connections();
+            --node_.guards_;
+        }
+        Guard(const Guard&) = delete;
+        Guard& operator=(const Guard&) = delete;
+
+    private:
+        const CancellationHold hold_;
+        Node& node_;
+        const std::lock_guard<std::recursive_mutex> lock_;
+    };
+
+    const HostAddress& host() const noexcept { return host_; }
+
+    // The lock must be held for the functions below.
+    Transport& transport() noexcept { return *transport_; }
+    Agent& agent() noexcept { return *agent_; }
+    Regions& regions() noexcept { return regions_; }
+    std::map<std::uint16_t, std::shared_ptr<Port>>& ports() noexcept { return ports_; }
+    std::uint32_t new_domain() noexcept { return next_domain_++; }
+
+    /// Handles the frames that have arrived and continues what has to wait. Returns false if there was nothing to do.
+    bool progress() noexcept;
+
+    /// The same for a consumer that finds its queue empty.
+    void poll() noexcept;
+
+    /// Tells the agent that a consumer polls. A poll() that moves many bytes, and therefore takes long, counts as
+    /// several.
+    void count_poll() noexcept { ++polls_; }
+    std::uint32_t polls() const noexcept { return polls_; }
+    void count_moved(std::size_t bytes) noexcept { moved_ += bytes; }
+
+    /// Whether a link may hold a request for others to join it: the program has posted several since it has polled
+    /// last, and polls steadily. What is held goes with send_held(), which the next progress() calls.
+    bool may_hold(Link& link) noexcept;
+    void send_held() noexcept;
+
+    /// Acknowledges what connections have executed, if no frame has done so yet.
+    void acknowledge() noexcept;
+
+    // ---- Links ----
+
+    /// Readable if progress() should be called.
+    int links_fd() const noexcept { return links_fd_.get(); }
+    Status add(const std::shared_ptr<Link>& link);
+    void watch(Link& link, bool until_writable) noexcept;
+    /// The link is closed.
+    void forget(Link& link) noexcept;
+    /// Tells its connections.
+    void link_lost(Link& link, const Status& why) noexcept;
+    /// Returns the link to a port, or a new one; `is_new` says which. Errors as Transport::connect().
+    Result<std::shared_ptr<Link>> link_to(const HostAddress& host, std::uint16_t port, bool fresh, bool& is_new);
+    /// Closes the links that this process has made and does not use.
+    void close_idle_links(std::size_t most) noexcept;
+
+    // ---- Connections ----
+
+    /// Gives a connection a number. NoResources: all are in use. Throws std::bad_alloc.
+    Result<std::uint32_t> add(const std::shared_ptr<Connection>& connection);
+    void remove(std::uint32_t number) noexcept;
+    /// The connection of a number, if it is over this link.
+    std::shared_ptr<Connection> find(std::uint32_t number, const Link& link) noexcept;
+    std::shared_ptr<Connection> find(std::uint32_t number) noexcept;
+
+    /// Calls Connection::resume() when resume_waiting() is called: a receive was posted, or a completion queue has
+    /// room.
+    void wait_for_consumer(const std::shared_ptr<Connection>& connection) noexcept;
+    void resume_waiting() noexcept;
+
+    /// Calls Connection::acknowledge() at the end of the progress, unless a frame carries the counter before.
+    void owes(const std::shared_ptr<Connection>& connection) noexcept;
+
+    /// Calls Endpoint::end() before the lock is released.
+    void end_soon(Endpoint& endpoint) noexcept { ending_.push_back(&endpoint); }  // has room for all endpoints
+    void joins(Endpoint&) { ending_.reserve(++endpoints_); }
+    void leaves(Endpoint& endpoint) noexcept {
+        std::erase(ending_, &endpoint);
+        --endpoints_;
+    }
+
+    /// Keeps a connection that this side has ended until the peer has noticed. Returns false if memory runs out.
+    bool keep_closing(const std::shared_ptr<Connection>& connection) noexcept;
+    void forget_closing(const Connection& connection) noexcept;
+
+    /// Makes a range durable and resumes the connection.
+    std::shared_ptr<support::FlushJob> start_flush(std::uint64_t address, std::uint64_t length,
+                                                   std::uint32_t connection) {
+        return flusher_.start(address, length, connection);
+    }
+
+private:
+    Node(const HostAddress& host, std::unique_ptr<Transport> transport);
+    bool has_finished() noexcept;
+    void end_connections() noexcept;
+    bool wait_for_links() noexcept;
+    void prefer(Link& link) noexcept;
+
+    const HostAddress host_;
+    const std::unique_ptr<Transport> transport_;
+    std::recursive_mutex mutex_;  // guards the members below
+    int guards_ = 0;              // how often it is held
+    UniqueFd links_fd_;
+    Regions regions_;
+    std::uint32_t next_domain_ = 1;
+    std::unordered_map<std::uint64_t, std::shared_ptr<Link>> links_;  // by their ids
+    std::uint64_t next_link_ = 1;
+    std::array<Link*, 2> preferred_{};  // those that had traffic last, which are read without asking the system
+    unsigned rounds_ = 0;
+    std::uint32_t polls_ = 0;
+    std::size_t moved_ = 0;                    // bytes, by all links
+    unsigned posted_ = 0;                      // requests since the last progress
+    std::vector<Link*> holding_;               // has room for all links
+    Deadline held_until_ = Deadline::never();  // a program that polls steadily has polled by then
+    Deadline distrusts_until_ = Deadline::now();
+    std::vector<Connection*> connections_;  // indexed by number; null: free
+    std::vector<std::uint32_t> free_numbers_;
+    std::vector<std::weak_ptr<Connection>> waiting_;
+    std::vector<std::weak_ptr<Connection>> owing_;
+    unsigned rounds_owing_ = 0;  // in which frames arrived since the last acknowledge()
+    std::vector<Endpoint*> ending_;
+    std::size_t endpoints_ = 0;
+    std::vector<std::shared_ptr<Connection>> closing_;
+    std::map<std::uint16_t, std::shared_ptr<Port>> ports_;
+    support::Flusher flusher_;
+    std::unique_ptr<Agent> agent_;  // last, because its thread uses all other members
+};
+
+/// The nodes of a kind of transport by their addresses, which all current users share. Thread-safe.
+class Nodes {
+public:
+    ~Nodes() { mutex_.retire(); }
+
+    /// Returns the node of an address, or a new one, whose transport `create` returns. Errors as `create`. Throws
+    /// std::bad_alloc.
+    Result<std::shared_ptr<Node>> open(const HostAddress& host,
+                                       const std::function<Result<std::unique_ptr<Transport>>()>& create);
+
+private:
+    ProcessMutex mutex_{[](void* nodes) noexcept { static_cast<Nodes*>(nodes)->nodes_.clear(); }, this};
+    std::vector<std::weak_ptr<Node>> nodes_;
+};
+
+}  // namespace viaduct::software

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backends/tcp/port.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "backends/support/guarded.hpp"
+#include "backends/tcp/link.hpp"
+#include "core/log.hpp"
+
+namespace viaduct::tcp {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How many clients of a port may not have authenticated yet: as many as may come at once, but no more than half of the
+/// descriptors. Those that came first have to leave.
+std::size_t most_strangers() noexcept {
+    constexpr rlim_t most = 1024;
+    rlimit descriptors{};
+    if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return most;
+    return std::clamp<rlim_t>(descriptors.rlim_cur / 2, 1, most);
+}
+
+/// How long a port accepts no clients if resources are exhausted.
+constexpr auto accept_pause = 100ms;
+
+}  // namespace
+
+Result<std::shared_ptr<software::Port>> Port::open(Transport& transport, software::Node& node, std::uint16_t number) {
+    auto socket = Socket::listen(node.host(), number);
+    if (!socket.ok()) {
+        log(LogLevel::Info, "tcp: cannot listen at port %u: %s", number, socket.status().where());
+        return socket.status();
+    }
+    auto port = std::make_shared<Port>(transport, node, number, std::move(*socket));
+    if (!port->reserve_) return Status::from_errno(errno, "open of /dev/null");
+    if (const Status status = node.agent().watch(port->socket_.get(), port); !status.ok()) return status;
+    return std::shared_ptr<software::Port>(std::move(port));
+}
+
+Port::~Port() { node_.agent().unwatch(socket_.get()); }
+
+/// The system would reset those that are not accepted.
+void Port::closes() noexcept { (void)greet_clients(); }
+
+/// Accepts the clients that have connected, or one that is to be refused. WouldBlock: there are no more.
+Status Port::greet_clients(bool refuses) noexcept {
+    const auto self = std::static_pointer_cast<Port>(shared_from_this());
+    const std::size_t most = most_strangers();
+    return support::guarded([&]() -> Status {
+        while (true) {
+            auto socket = Socket::accept(socket_.get());
+            if (!socket.ok()) return socket.status();
+            std::erase_if(strangers_, [](const auto& stranger) { return stranger.expired(); });
+            while (strangers_.size() >= most) {
+                const auto oldest = strangers_.front().lock();
+                strangers_.erase(strangers_.begin());
+                if (oldest != nullptr) oldest->fail({Code::NoResources, "too many others have not authenticated"});
+            }
+            const auto link = Link::accept(transport_, node_, self, std::move(*socket), refuses);
+            if (link.ok() && !link.value()->is_open()) strangers_.push_back(link.value());
+            if (refuses) return {};
+        }
+    });
+}
+
+void Port::knows(const Link& link) noexcept {
+    std::erase_if(strangers_, [&link](const auto& stranger) { return stranger.lock().get() == &link; });
+}
+
+/// If resources are exhausted, one client learns that, and the others wait for a moment.
+void Port::on_readable(int) noexcept {
+    const auto keep = std::static_pointer_cast<Port>(shared_from_this());
+    const Status status = greet_clients();
+    if (status.code() == Code::WouldBlock) return;
+    node_.close_idle_links(0);
+    turn_away(status.sys_errno() == EMFILE ? support::lack_of_descriptors : status);
+    reserve_.reset();
+    if (!greet_clients(true).ok()) reserve_descriptor();
+    node_.agent().unwatch(socket_.get());
+    (void)support::guarded([&]() -> Status {
+        node_.agent().call_at(Deadline::after(accept_pause), keep);
+        return {};
+    });
+}
+
+void Port::on_deadline() noexcept {
+    if (!reserve_) reserve_descriptor();
+    (void)support::guarded([this] { return node_.agent().watch(socket_.get(), shared_from_this()); });
+}
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A socket that listens, and the clients that have not authenticated yet.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/software/listener.hpp"
+#include "backends/support/reserve.hpp"
+#include "backends/tcp/socket.hpp"
+
+namespace viaduct::tcp {
+
+class Link;
+class Transport;
+
+/// The lock of the node must be held.
+class Port final : public software::Port {
+public:
+    /// See Transport::listen().
+    static Result<std::shared_ptr<software::Port>> open(Transport& transport, software::Node& node,
+                                                        std::uint16_t number);
+    Port(Transport& transport, software::Node& node, std::uint16_t number, Socket socket) noexcept
+        : software::Port(node, number), transport_(transport), socket_(std::move(socket)) {}
+    ~Port() override;
+
+    /// A client has authenticated.
+    void knows(const Link& link) noexcept;
+
+    /// Called when the socket of a client that was refused is closed, in whose place the descriptor is opened.
+    void reserve_descriptor() noexcept { reserve_ = support::open_reserve(); }
+
+private:
+    void on_readable(int) noexcept override;
+    void on_deadline() noexcept override;
+    void closes() noexcept override;
+    Status greet_clients(bool refuses = false) noexcept;
+
+    Transport& transport_;
+    Socket socket_;
+    UniqueFd reserve_ = support::open_reserve();  // see on_readable()
+    std::vector<std::weak_ptr<Link>> strangers_;  // that have not authenticated, in the order in which they came
+};
+
+}  // namespace viaduct::tcp
