@@ -32,11 +32,11 @@ public:
     /// Readable while work() should be called.
     virtual int fd() const noexcept = 0;
 
+    virtual bool is_closed() const noexcept = 0;
     /// Whether frames can be sent.
-    virtual bool is_usable() const noexcept = 0;
+    virtual bool is_usable() const noexcept { return !is_closed(); }
     /// Whether the peer has authenticated, if the transport requires that.
     virtual bool is_open() const noexcept { return is_usable(); }
-    virtual bool is_closed() const noexcept = 0;
     /// Whether the other host has not answered yet.
     virtual bool is_connecting() const noexcept { return false; }
     /// Whether every request has to be refused for lack of resources.
@@ -51,12 +51,12 @@ public:
     virtual std::size_t send(std::span<const FrameHeader> headers, std::span<const iovec> payload, Connection& sender,
                              bool& there) noexcept = 0;
 
-    /// Sends a message, which never has to wait for its turn. `header.bytes` need not be set.
-    virtual void tell(const FrameHeader& header, std::span<const std::byte> body) noexcept = 0;
+    /// Sends a message, which never has to wait for its turn. The link is usable.
+    virtual void send_message(const FrameHeader& header, std::span<const std::byte> body) noexcept = 0;
 
     /// Sends what was kept, as far as there is room, and resumes connections if that was all.
-    virtual void flush() noexcept = 0;
-    virtual bool has_sent_all() const noexcept = 0;
+    virtual void flush() noexcept {}
+    virtual bool has_sent_all() const noexcept { return true; }
 
     /// Goes on with everything. Returns whether anything has arrived.
     virtual bool work() noexcept = 0;
@@ -66,6 +66,11 @@ public:
 
     // ---- What uses the link. One that has connected and is not used may be closed. ----
 
+    /// Sends a message, if the link is usable. `header.bytes` need not be set.
+    void tell(FrameHeader header, std::span<const std::byte> body) noexcept {
+        header.bytes = static_cast<std::uint32_t>(body.size());
+        if (is_usable()) send_message(header, body);
+    }
     template <class Message>
     void tell(std::uint32_t connection, const Message& message, std::uint32_t key = 0) noexcept {
         tell({.connection = connection, .key = key, .kind = Message::kind}, encode(message).bytes());

@@ -68,6 +68,11 @@ Result<std::shared_ptr<Node>> Nodes::open(const HostAddress& host,
     return node;
 }
 
+bool Nodes::any() noexcept {
+    const std::lock_guard lock(mutex_);
+    return !std::ranges::all_of(nodes_, [](const auto& node) { return node.expired(); });
+}
+
 Result<std::shared_ptr<Node>> Node::create(const HostAddress& host, std::unique_ptr<Transport> transport) {
     std::shared_ptr<Node> node(new Node(host, std::move(transport)));
     node->links_fd_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));

@@ -174,6 +174,9 @@ public:
     Result<std::shared_ptr<Node>> open(const HostAddress& host,
                                        const std::function<Result<std::unique_ptr<Transport>>()>& create);
 
+    /// Whether there are any.
+    bool any() noexcept;
+
 private:
     ProcessMutex mutex_{[](void* nodes) noexcept { static_cast<Nodes*>(nodes)->nodes_.clear(); }, this};
     std::vector<std::weak_ptr<Node>> nodes_;

@@ -342,11 +342,8 @@ std::size_t Link::send(std::span<const FrameHeader> headers, std::span<const iov
     return frames;
 }
 
-void Link::tell(const FrameHeader& header, std::span<const std::byte> body) noexcept {
-    if (!is_usable()) return;
-    FrameHeader complete = header;
-    complete.bytes = static_cast<std::uint32_t>(body.size());
-    append(complete, body);
+void Link::send_message(const FrameHeader& header, std::span<const std::byte> body) noexcept {
+    append(header, body);
     if (out_.size() - out_begin_ > max_untaken) shutdown(fd(), SHUT_RDWR);
     flush();
 }

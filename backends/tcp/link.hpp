@@ -46,8 +46,7 @@ public:
               software::Connection& sender) noexcept override;
     std::size_t send(std::span<const FrameHeader> headers, std::span<const iovec> payload, software::Connection& sender,
                      bool& there) noexcept override;
-    using software::Link::tell;
-    void tell(const FrameHeader& header, std::span<const std::byte> body) noexcept override;
+    void send_message(const FrameHeader& header, std::span<const std::byte> body) noexcept override;
     void flush() noexcept override;
     bool has_sent_all() const noexcept override { return out_.empty() || is_closed(); }
     bool work() noexcept override;

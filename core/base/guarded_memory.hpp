@@ -55,8 +55,8 @@ extern "C" {
 /// program replaces the handler later, all faults are the program's until the next call. Thread-safe.
 VIADUCT_EXPORT void catch_faults(FaultTable& table = own_faults) noexcept;
 
-/// Where the handler continues if this thread faults.
-inline thread_local constinit std::jmp_buf* recovery [[gnu::tls_model("initial-exec")]] = nullptr;
+/// Where the handler continues if this thread faults. Of all libraries.
+VIADUCT_EXPORT extern thread_local constinit std::jmp_buf* recovery [[gnu::tls_model("initial-exec")]];
 
 /// Runs `access`, which does nothing but access memory, and can end at any instruction. Returns false if it faulted.
 template <class Access>

@@ -5,14 +5,13 @@
 #include <cstdlib>
 #include <vector>
 
-#include "tests/support/fake_backend.hpp"
-#include "tests/support/null_backend.hpp"
+#include "tests/support/memory_backend.hpp"
 #include "tests/support/processes.hpp"
 
 namespace viaduct::testing {
 namespace {
 
-std::shared_ptr<backend::Provider> make_fake() { return std::make_shared<FakeProvider>(); }
+std::shared_ptr<backend::Provider> make_memory() { return std::make_shared<MemoryProvider>(); }
 
 /// Returns a backend of the library, which keeps ownership. Null if it is not part of this build.
 std::shared_ptr<backend::Provider> borrow(const char* name) {
@@ -21,8 +20,7 @@ std::shared_ptr<backend::Provider> borrow(const char* name) {
 }
 
 constexpr BackendUnderTest backends[] = {
-    {.name = "fake", .counts = false, .provider = make_fake},
-    {.name = "null", .by_default = false, .provider = make_null_provider},
+    {.name = "memory", .counts = false, .provider = make_memory},
     {.name = "loopback", .several_processes = true, .provider = [] { return borrow("loopback"); }},
     {.name = "tcp",
      .by_default = false,

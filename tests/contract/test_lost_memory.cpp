@@ -176,7 +176,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "lost memory: a write whose sourc
 }
 
 TEST_CASE_METHOD(EveryBackend, "lost memory: a source that cannot be read is a local fault, and nothing is sent") {
-    if (!catches_faults || backend.by_device || backend.name == "fake") return;
+    if (!catches_faults || backend.by_device || backend.name == "memory") return;
     for (const bool unmapping : {true, false})
         for (const Reliability level : all_levels)
             for (const std::size_t size : sizes_around_thresholds(near)) {
@@ -208,7 +208,7 @@ TEST_CASE_METHOD(EveryBackend, "lost memory: a source that cannot be read is a l
 }
 
 TEST_CASE_METHOD(EveryBackend, "lost memory: a source that is lost while its message waits is a local fault") {
-    if (!catches_faults || backend.by_device || backend.name == "fake") return;
+    if (!catches_faults || backend.by_device || backend.name == "memory") return;
     constexpr std::size_t more_than_is_buffered = 16 * large;
     const Buffer first(near, more_than_is_buffered);
     const Buffer target(far, more_than_is_buffered);
@@ -238,7 +238,7 @@ TEST_CASE_METHOD(EveryBackend, "lost memory: a source that is lost while its mes
 }
 
 TEST_CASE_METHOD(EveryBackend, "lost memory: an atomic write of a value that cannot be read is a local fault") {
-    if (!catches_faults || backend.by_device || backend.name == "fake") return;
+    if (!catches_faults || backend.by_device || backend.name == "memory") return;
     const Access access{.remote_write = true, .remote_atomic = true};
     Connection connection(near, far, {.reliability = Reliability::ReliableDelivery, .access = access});
     const Mapped source(near, 8);
@@ -271,7 +271,7 @@ TEST_CASE_METHOD(EveryBackend, "lost memory: a receive whose memory is deregiste
 }
 
 TEST_CASE_METHOD(EveryBackend, "lost memory: a receive fails if its memory is not there or cannot be written") {
-    if (!catches_faults || backend.by_device || backend.name == "fake") return;
+    if (!catches_faults || backend.by_device || backend.name == "memory") return;
     for (const bool unmapping : {true, false})
         for (const Reliability level : {Reliability::Unreliable, Reliability::ReliableDelivery})
             for (const std::size_t size : sizes_around_thresholds(near)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Polling, waiting and arming of the core's completion queue, with the fake backend.
+// Polling, waiting and arming of the core's completion queue, with the memory backend.
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/fake_backend.hpp"
+#include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
 
 using namespace viaduct;
@@ -27,7 +27,7 @@ public:
     std::uint32_t outstanding() { return port_.endpoint->outstanding(QueueKind::Send); }
 
 private:
-    FakeProvider provider_;
+    MemoryProvider provider_;
     Node node_;
     Port port_;
 };
@@ -45,7 +45,7 @@ TEST_CASE("completion queue: capacities out of range are refused") {
 }
 
 TEST_CASE("completion queue: in use while an endpoint has it") {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node(provider);
     const auto queue = node.make_queue();
     CHECK_FALSE(queue->in_use());
@@ -139,7 +139,7 @@ TEST_CASE("completion queue: after arming, the next completion makes the descrip
 }
 
 TEST_CASE("completion queue: uses its own channel or the given one") {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node(provider);
     const auto channel = must(Channel::create(node.device));
     const auto first = node.make_queue(8, 1, channel);
@@ -153,7 +153,7 @@ TEST_CASE("completion queue: uses its own channel or the given one") {
 }
 
 TEST_CASE("completion queue: keeps its channel alive") {
-    FakeProvider provider;
+    MemoryProvider provider;
     {
         Node node(provider);
         auto channel = must(Channel::create(node.device));
@@ -164,7 +164,7 @@ TEST_CASE("completion queue: keeps its channel alive") {
         CHECK(readable(queue->fd()));
         CHECK(must(queue->channel().take_event()) == 5);
     }
-    CHECK(provider.live_objects() == 0);
+    CHECK_FALSE(provider.is_in_use());
 }
 
 TEST_CASE("completion queue: ready() takes nothing") {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Devices, protection domains and memory regions of the core, with the fake backend.
+// Devices, protection domains and memory regions of the core, with the memory backend.
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
 #include "core/provider.hpp"
-#include "tests/support/fake_backend.hpp"
+#include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
 
 using namespace viaduct;
-using viaduct::testing::FakeProvider;
+using viaduct::testing::MemoryProvider;
 using viaduct::testing::must;
 using viaduct::testing::Node;
 
 TEST_CASE("device: unknown device numbers are refused") {
-    FakeProvider provider;
+    MemoryProvider provider;
     struct : DeviceObserver {
         void on_async_event(const AsyncEvent&) noexcept override {}
     } observer;
@@ -72,21 +72,21 @@ TEST_CASE("device: routes are those of the selected backend") {
 }
 
 TEST_CASE("device: lives as long as its children") {
-    FakeProvider provider;
+    MemoryProvider provider;
     {
         Node node(provider);
         const auto domain = node.domain;
         const auto queue = node.make_queue();
         node.device.reset();
         node.domain.reset();
-        CHECK(provider.live_objects() != 0);
-        CHECK(domain->device()->attributes().name == "fake0");
+        CHECK(provider.is_in_use());
+        CHECK(domain->device()->attributes().name == "memory0");
     }
-    CHECK(provider.live_objects() == 0);
+    CHECK_FALSE(provider.is_in_use());
 }
 
 TEST_CASE("protection domain: in use while it has a region or an endpoint") {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node(provider);
     CHECK_FALSE(node.domain->in_use());
     {
@@ -102,7 +102,7 @@ TEST_CASE("protection domain: in use while it has a region or an endpoint") {
 }
 
 TEST_CASE("memory region: returns the values it was created with") {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node(provider);
     alignas(64) char memory[256];
     const auto region = must(MemoryRegion::create(node.domain, memory, sizeof memory, {.remote_write = true}));
@@ -114,7 +114,7 @@ TEST_CASE("memory region: returns the values it was created with") {
 }
 
 TEST_CASE("memory region: covers only ranges inside it") {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node(provider);
     char memory[128];
     char* begin = memory + 32;
@@ -134,7 +134,7 @@ TEST_CASE("memory region: covers only ranges inside it") {
 }
 
 TEST_CASE("memory region: bad ranges are refused") {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node(provider);
     char memory[16];
     const auto code = [&](void* address, std::uint64_t length) {
@@ -147,7 +147,7 @@ TEST_CASE("memory region: bad ranges are refused") {
 }
 
 TEST_CASE("memory region: a change of domain takes effect immediately") {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node(provider);
     const auto other = must(ProtectionDomain::create(node.device));
     const testing::Buffer buffer(node, 64);

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <functional>
 
-#include "tests/support/fake_backend.hpp"
 #include "tests/support/fault_backend.hpp"
+#include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
 
 using namespace viaduct;
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 namespace {
 
 struct Pair {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node{provider};
     Port client{node};
     Port server{node};
@@ -24,7 +24,7 @@ struct Pair {
 }  // namespace
 
 TEST_CASE("endpoint: unsupported attributes are refused and leave nothing behind") {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node(provider);
     const auto queue = node.make_queue();
     const auto code = [&](const EndpointAttributes& attributes) {
@@ -139,7 +139,7 @@ TEST_CASE("endpoint: fail() on an idle endpoint") {
 }
 
 TEST_CASE("endpoint: its destruction disconnects the peer") {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node(provider);
     Port stays(node);
     {
@@ -168,7 +168,7 @@ TEST_CASE("endpoint: modify() changes attributes and domain, or nothing") {
 }
 
 TEST_CASE("endpoint: a backend that fails to connect or accept leaves it idle") {
-    FakeProvider inner;
+    MemoryProvider inner;
     FaultProvider provider(inner);
     Node node(provider);
     Port client(node);

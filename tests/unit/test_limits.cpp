@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The core refuses what a device does not support before it calls the backend. The fake backend would execute it.
+// The core refuses what a device does not support before it calls the backend. The memory backend would execute it.
 #include <catch2/catch.hpp>
 
-#include "tests/support/fake_backend.hpp"
+#include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
 
 using namespace viaduct;
 using namespace viaduct::testing;
 
 TEST_CASE("limits: no shared receive queues") {
-    FakeProvider provider;
+    MemoryProvider provider;
     provider.capabilities.shared_receive_queues = false;
     const Node node(provider);
     CHECK(SharedReceiveQueue::create(node.domain, 4).status().code() == Code::Unsupported);
 }
 
 TEST_CASE("limits: shared receive queues without growth can only shrink") {
-    FakeProvider provider;
+    MemoryProvider provider;
     provider.capabilities.resizes_shared_receives = false;
     const Node node(provider);
     const auto receives = node.make_shared_receives(4);
@@ -29,7 +29,7 @@ TEST_CASE("limits: shared receive queues without growth can only shrink") {
 
 TEST_CASE("limits: memory windows of only one scope") {
     for (const bool domain : {false, true}) {
-        FakeProvider provider;
+        MemoryProvider provider;
         provider.capabilities.memory_windows = domain;
         provider.capabilities.invalidates = !domain;
         const Node node(provider);
@@ -40,7 +40,7 @@ TEST_CASE("limits: memory windows of only one scope") {
 }
 
 TEST_CASE("limits: no unreliable endpoints") {
-    FakeProvider provider;
+    MemoryProvider provider;
     provider.capabilities.unreliable = false;
     const Node node(provider);
     const auto queue = node.make_queue();
@@ -57,7 +57,7 @@ TEST_CASE("limits: no unreliable endpoints") {
 }
 
 TEST_CASE("limits: an endpoint that joins any reliable level is reliable and reports refused writes") {
-    FakeProvider provider;
+    MemoryProvider provider;
     const Node node(provider);
     const auto queue = node.make_queue();
     const auto code = [&](EndpointAttributes attributes) {

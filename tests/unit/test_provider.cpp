@@ -9,11 +9,11 @@
 
 #include "core/device.hpp"
 #include "core/provider.hpp"
-#include "tests/support/fake_backend.hpp"
+#include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
 
 using namespace viaduct;
-using viaduct::testing::FakeProvider;
+using viaduct::testing::MemoryProvider;
 using viaduct::testing::must;
 
 namespace {
@@ -188,8 +188,8 @@ TEST_CASE("provider: a backend that is broken does not hide the others") {
 TEST_CASE("provider: one process opens devices of several backends by address and by name") {
     unsetenv("VIADUCT_BACKEND");
     unsetenv("VIADUCT_DEVICE");
-    FakeProvider fake;
-    const std::array list{must(find_provider("loopback")), static_cast<backend::Provider*>(&fake)};
+    MemoryProvider memory;
+    const std::array list{must(find_provider("loopback")), static_cast<backend::Provider*>(&memory)};
     use_providers(list);
     struct : DeviceObserver {
         void on_async_event(const AsyncEvent&) noexcept override {}
@@ -197,10 +197,10 @@ TEST_CASE("provider: one process opens devices of several backends by address an
     {
         const std::array<std::uint8_t, 4> here{127, 0, 0, 2};
         const auto near = must(Device::open_towards(HostAddress(here), observer));
-        const auto far = must(Device::open_towards(must(fake.devices())[2].host, observer));
+        const auto far = must(Device::open_towards(must(memory.devices())[2].host, observer));
         CHECK(near->attributes().name == "viaduct-lo1");
-        CHECK(far->attributes().name == "fake2");
-        CHECK(must(Device::open_named("fake4", observer))->attributes().name == "fake4");
+        CHECK(far->attributes().name == "memory2");
+        CHECK(must(Device::open_named("memory4", observer))->attributes().name == "memory4");
         CHECK(must(Device::open_named("viaduct-lo3", observer))->attributes().name == "viaduct-lo3");
         CHECK(must(Device::open(0, observer))->attributes().name == "viaduct-lo0");
         CHECK(Device::open_named("viaduct-nonesuch", observer).status().code() == Code::InvalidParameter);
@@ -208,7 +208,7 @@ TEST_CASE("provider: one process opens devices of several backends by address an
     }
     use_providers({});
     CHECK(must(find_provider("loopback")) == list[0]);
-    CHECK(find_provider("fake").status().code() == Code::InvalidParameter);
+    CHECK(find_provider("memory").status().code() == Code::InvalidParameter);
 }
 
 TEST_CASE("provider: an address of this host has the device with this address, whatever the route is") {
@@ -226,11 +226,11 @@ TEST_CASE("provider: an address of this host has the device with this address, w
 }
 
 TEST_CASE("provider: the summaries of devices agree with open devices") {
-    FakeProvider fake;
+    MemoryProvider memory;
     struct : DeviceObserver {
         void on_async_event(const AsyncEvent&) noexcept override {}
     } observer;
-    for (backend::Provider* provider : {static_cast<backend::Provider*>(&fake), must(find_provider("loopback"))}) {
+    for (backend::Provider* provider : {static_cast<backend::Provider*>(&memory), must(find_provider("loopback"))}) {
         const auto devices = must(provider->devices());
         REQUIRE(devices.size() == must(provider->device_count()));
         for (std::uint32_t i = 0; i < devices.size(); ++i) {

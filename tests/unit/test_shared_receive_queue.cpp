@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The core's shared receive queue, with the fake backend.
+// The core's shared receive queue, with the memory backend.
 #include <catch2/catch.hpp>
 
-#include "tests/support/fake_backend.hpp"
+#include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
 
 using namespace viaduct;
 using namespace viaduct::testing;
 
 TEST_CASE("shared receive queue: depths out of range are refused and allocate nothing") {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node(provider);
     const auto limit = node.device->attributes().max_queue_depth;
     const auto code = [&](std::uint32_t depth) {
@@ -22,7 +22,7 @@ TEST_CASE("shared receive queue: depths out of range are refused and allocate no
 }
 
 TEST_CASE("shared receive queue: uses its domain, and is in use while an endpoint has it") {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node(provider);
     {
         const auto receives = node.make_shared_receives();
@@ -40,7 +40,7 @@ TEST_CASE("shared receive queue: uses its domain, and is in use while an endpoin
 }
 
 TEST_CASE("shared receive queue: a failed endpoint creation does not leave it in use") {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node(provider);
     const auto receives = node.make_shared_receives();
     const auto queue = node.make_queue();
@@ -54,7 +54,7 @@ TEST_CASE("shared receive queue: a failed endpoint creation does not leave it in
 }
 
 TEST_CASE("shared receive queue: lives as long as its endpoints") {
-    FakeProvider provider;
+    MemoryProvider provider;
     {
         Node node(provider);
         auto receives = node.make_shared_receives();
@@ -69,11 +69,11 @@ TEST_CASE("shared receive queue: lives as long as its endpoints") {
         client.post(send_of(2, from));
         CHECK(server.received().context == 1);
     }
-    CHECK(provider.live_objects() == 0);
+    CHECK_FALSE(provider.is_in_use());
 }
 
 TEST_CASE("shared receive queue: full at its depth") {
-    FakeProvider provider;
+    MemoryProvider provider;
     Node node(provider);
     const auto receives = node.make_shared_receives(2);
     CHECK(receives->post_receive({.context = 1}).ok());

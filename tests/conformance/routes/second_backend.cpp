@@ -14,11 +14,11 @@ constexpr std::string_view prefix = "viaduct-";
 }  // namespace
 
 Result<std::uint32_t> SecondProvider::find(std::string_view device) noexcept {
-    return fake_.find(device.starts_with(prefix) ? device.substr(prefix.size()) : device);
+    return memory_.find(device.starts_with(prefix) ? device.substr(prefix.size()) : device);
 }
 
 Result<std::vector<backend::DeviceSummary>> SecondProvider::devices() const noexcept {
-    auto devices = fake_.devices();
+    auto devices = memory_.devices();
     if (!devices.ok()) return devices;
     for (backend::DeviceSummary &device : *devices) device.name.insert(0, prefix);
     return devices;

@@ -51,7 +51,7 @@ std::vector<std::string> adapters() {
 TEST_CASE("routes: DAT opens adapters of several backends by name") {
     const viaduct::testing::TwoBackends backends;
     const Adapter near("viaduct-lo");
-    const Adapter far("viaduct-fake2");
+    const Adapter far("viaduct-memory2");
     const Adapter other("viaduct-lo1");
     CHECK(near.address == loopback);
     CHECK(far.address == second + 2);
@@ -61,9 +61,9 @@ TEST_CASE("routes: DAT opens adapters of several backends by name") {
 TEST_CASE("routes: DAT lists the adapters of all backends") {
     const viaduct::testing::TwoBackends backends;
     const auto names = adapters();
-    for (const char *name : {"viaduct-lo", "viaduct-fake0", "viaduct-fake7"})
+    for (const char *name : {"viaduct-lo", "viaduct-memory0", "viaduct-memory7"})
         CHECK(std::ranges::count(names, name) == 1);
-    for (const char *name : {"viaduct-lo0", "viaduct-lo1", "viaduct-fake8"})
+    for (const char *name : {"viaduct-lo0", "viaduct-lo1", "viaduct-memory8"})
         CHECK(std::ranges::count(names, name) == 0);
 }
 
@@ -71,10 +71,10 @@ TEST_CASE("routes: the variables replace the default adapter of DAT") {
     const viaduct::testing::TwoBackends backends;
     setenv("VIADUCT_BACKEND", "second", 1);
     CHECK(Adapter("viaduct-lo").address == second);
-    CHECK(Adapter("viaduct-fake4").address == second + 4);
+    CHECK(Adapter("viaduct-memory4").address == second + 4);
     CHECK(Adapter("viaduct-lo1").address == second);
     unsetenv("VIADUCT_BACKEND");
-    setenv("VIADUCT_DEVICE", "viaduct-fake5", 1);
+    setenv("VIADUCT_DEVICE", "viaduct-memory5", 1);
     CHECK(Adapter("viaduct-lo").address == second + 5);
     unsetenv("VIADUCT_DEVICE");
 }

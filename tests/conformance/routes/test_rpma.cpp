@@ -94,7 +94,7 @@ TEST_CASE("routes: VIADUCT_BACKEND decides for all addresses of librpma") {
     CHECK(first == towards("198.51.100.1"));
     unsetenv("VIADUCT_BACKEND");
     CHECK(first != device_of("0.0.0.0", RPMA_UTIL_IBV_CONTEXT_LOCAL));
-    setenv("VIADUCT_DEVICE", "viaduct-fake3", 1);
+    setenv("VIADUCT_DEVICE", "viaduct-memory3", 1);
     CHECK(device_of("0.0.0.0", RPMA_UTIL_IBV_CONTEXT_LOCAL) == towards("198.51.100.4"));
     unsetenv("VIADUCT_DEVICE");
 }

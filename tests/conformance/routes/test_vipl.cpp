@@ -50,14 +50,14 @@ private:
 TEST_CASE("routes: VIPL opens devices of several backends by name") {
     const viaduct::testing::TwoBackends backends;
     const Nic first("VINIC0");
-    const Nic second("viaduct-fake2");
+    const Nic second("viaduct-memory2");
     const Nic third("viaduct-lo1");
     CHECK(first.address() == "127.0.0.1");
     CHECK(second.address() == "198.51.100.3");
     CHECK(third.address() == "127.0.0.2");
     for (const Nic *nic : {&first, &second, &third}) CHECK(Nic(nic->name()).address() == nic->address());
     VIP_NIC_HANDLE none = nullptr;
-    CHECK(VipOpenNic("viaduct-fake8", &none) == VIP_INVALID_PARAMETER);
+    CHECK(VipOpenNic("viaduct-memory8", &none) == VIP_INVALID_PARAMETER);
     CHECK(VipOpenNic("VINIC8", &none) == VIP_INVALID_PARAMETER);
 }
 
@@ -66,9 +66,9 @@ TEST_CASE("routes: the variables choose the devices that VIPL numbers") {
     setenv("VIADUCT_BACKEND", "second", 1);
     CHECK(Nic("VINIC").address() == "198.51.100.1");
     CHECK(Nic("VINIC3").address() == "198.51.100.4");
-    CHECK(Nic("viaduct-fake3").name() == "VINIC3");
+    CHECK(Nic("viaduct-memory3").name() == "VINIC3");
     unsetenv("VIADUCT_BACKEND");
-    setenv("VIADUCT_DEVICE", "viaduct-fake5", 1);
+    setenv("VIADUCT_DEVICE", "viaduct-memory5", 1);
     CHECK(Nic("VINIC0").address() == "198.51.100.6");
     CHECK(Nic("VINIC1").address() == "198.51.100.2");
     unsetenv("VIADUCT_DEVICE");
@@ -77,7 +77,7 @@ TEST_CASE("routes: the variables choose the devices that VIPL numbers") {
 TEST_CASE("routes: the name service of VIPL knows the NICs of its backend") {
     const viaduct::testing::TwoBackends backends;
     Nic near("VINIC0");
-    Nic far("viaduct-fake2");
+    Nic far("viaduct-memory2");
     CHECK(near.address_of("VINIC1") == "127.0.0.2");
     CHECK(near.address_of("localhost") == "127.0.0.1");
     CHECK(far.address_of("VINIC1").empty());

@@ -38,7 +38,7 @@ struct OneRegion {
 
 }  // namespace
 
-TEST_CASE("tcp regions: a key is valid until its region is removed") {
+TEST_CASE("regions: a key is valid until its region is removed") {
     OneRegion one;
     CHECK(one.key != 0);
     CHECK(one.reads(one.key, 0, 64));
@@ -55,7 +55,7 @@ TEST_CASE("tcp regions: a key is valid until its region is removed") {
     CHECK(one.regions.find(one.key) == nullptr);
 }
 
-TEST_CASE("tcp regions: keys do not follow from each other") {
+TEST_CASE("regions: keys do not follow from each other") {
     OneRegion one;
     std::set<std::uint32_t> keys{one.key};
     std::set<std::uint32_t> distances;
@@ -68,7 +68,7 @@ TEST_CASE("tcp regions: keys do not follow from each other") {
     CHECK(distances.size() > 90);
 }
 
-TEST_CASE("tcp regions: memory that is not mapped or not writable") {
+TEST_CASE("regions: memory that is not mapped or not writable") {
     Regions regions;
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     void* const memory = mmap(nullptr, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -81,7 +81,7 @@ TEST_CASE("tcp regions: memory that is not mapped or not writable") {
     CHECK(regions.add(memory, page, domain, all_access).status().code() == Code::InvalidParameter);
 }
 
-TEST_CASE("tcp regions: a window gives access once it is bound, with one key at a time") {
+TEST_CASE("regions: a window gives access once it is bound, with one key at a time") {
     OneRegion one;
     const std::uint32_t window = one.regions.add_window(domain, WindowScope::Domain);
     const std::uint32_t first = one.prepare(window, 8, 16);
@@ -101,7 +101,7 @@ TEST_CASE("tcp regions: a window gives access once it is bound, with one key at 
     CHECK_FALSE(one.reads(second, 32, 8));
 }
 
-TEST_CASE("tcp regions: what cannot be bound") {
+TEST_CASE("regions: what cannot be bound") {
     OneRegion one;
     const std::uint32_t window = one.regions.add_window(domain, WindowScope::Domain);
     const auto bind = [&](std::uint32_t key, std::uint32_t of_domain = domain) {
@@ -123,7 +123,7 @@ TEST_CASE("tcp regions: what cannot be bound") {
     CHECK(bind(late) == CompletionCode::LocalProtection);
 }
 
-TEST_CASE("tcp regions: a window of an endpoint serves one connection") {
+TEST_CASE("regions: a window of an endpoint serves one connection") {
     OneRegion one;
     const std::uint32_t window = one.regions.add_window(domain, WindowScope::Endpoint);
     const auto bind = [&] {

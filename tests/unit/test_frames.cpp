@@ -62,7 +62,7 @@ void check_round(const Message& message) {
 
 }  // namespace
 
-TEST_CASE("tcp messages: each is decoded as it was encoded") {
+TEST_CASE("frames: each message is decoded as it was encoded") {
     check_round(request(3, 9));
     check_round(request(0, 0));
     check_round(Accepted{.end = end(), .service = field<Service>(5), .private_data = field<PrivateData>(256)});
@@ -71,11 +71,11 @@ TEST_CASE("tcp messages: each is decoded as it was encoded") {
     check_round(Closing{.on_purpose = true, .code = CompletionCode::RemoteLength});
 }
 
-TEST_CASE("tcp messages: the largest fits into a frame") {
+TEST_CASE("frames: the largest message fits into one") {
     check_round(request(Service::capacity, PrivateData::capacity));
 }
 
-TEST_CASE("tcp messages: the format is little-endian and has no padding") {
+TEST_CASE("frames: the format of messages is little-endian and has no padding") {
     // What other versions and other machines read.
     const auto expected = [](std::initializer_list<int> bytes) {
         Octets all;
@@ -87,7 +87,7 @@ TEST_CASE("tcp messages: the format is little-endian and has no padding") {
     CHECK(octets(Rejected{.private_data = field<PrivateData>(2)}) == expected({2, 0, 'a', 'b'}));
 }
 
-TEST_CASE("tcp messages: what is not Viaduct, or another version, is told apart") {
+TEST_CASE("frames: what is not Viaduct, or another version, is told apart") {
     Hello hello;
     Octets body = octets(hello);
     CHECK(decode(body, hello).ok());
@@ -100,7 +100,7 @@ TEST_CASE("tcp messages: what is not Viaduct, or another version, is told apart"
     CHECK(decode({}, hello).code() == Code::Unsupported);
 }
 
-TEST_CASE("tcp messages: values out of range are refused") {
+TEST_CASE("frames: values out of range are refused") {
     Connect connect;
     Octets body = octets(request(2, 0));
     body[0] = std::byte{2};  // the model
@@ -121,7 +121,7 @@ TEST_CASE("tcp messages: values out of range are refused") {
     }
 }
 
-TEST_CASE("tcp frames: a header is checked before anything else") {
+TEST_CASE("frames: a header is checked before anything else") {
     const auto valid = [](FrameKind kind, std::uint32_t bytes, std::uint32_t total = 0) {
         return is_valid({.bytes = bytes, .total = total, .kind = kind});
     };
