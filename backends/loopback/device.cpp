@@ -7,7 +7,6 @@
 
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/listener.hpp"
-#include "backends/support/counted.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/random.hpp"
 #include "core/base/address_text.hpp"
@@ -109,8 +108,7 @@ MemoryWindow::~MemoryWindow() {
 
 Device::Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, Canary canary,
                std::unique_ptr<Doorbells> doorbell, OwnRegionTable regions)
-    : attributes_(make_attributes(index)),
-      observer_(observer),
+    : DeviceBase(make_attributes(index), observer),
       instance_id_(instance_id),
       canary_(std::move(canary)),
       doorbell_(std::move(doorbell)),
@@ -157,14 +155,6 @@ Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver
     return device;
 }
 
-Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept {
-    return support::make_as<backend::ProtectionDomain>([&] {
-        return support::make_counted<ProtectionDomain>(domains_, attributes_.max_protection_domains,
-                                                       "all protection domains are in use", domains_,
-                                                       next_domain_.fetch_add(1));
-    });
-}
-
 Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const backend::ProtectionDomain& domain,
                                                                        void* address, std::uint64_t length,
                                                                        Access access) noexcept {
@@ -183,31 +173,6 @@ Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(cons
         const Status status = window->add(static_cast<const ProtectionDomain&>(domain).id(), scope);
         if (!status.ok()) return status;
         return window;
-    });
-}
-
-Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {
-    return support::make_as<backend::Channel>([] { return Result(std::make_unique<Channel>()); });
-}
-
-Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(
-    const backend::CompletionQueueInit& init) noexcept {
-    return support::make_as<backend::CompletionQueue>([&] {
-        return support::make_counted<CompletionQueue>(completion_queues_, attributes_.max_completion_queues,
-                                                      "all completion queues are in use", *this, init);
-    });
-}
-
-Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
-    const backend::ProtectionDomain&, std::uint32_t depth, std::uint64_t context) noexcept {
-    return support::make_as<backend::SharedReceiveQueue>(
-        [&] { return Result(std::make_unique<SharedReceiveQueue>(*this, depth, context)); });
-}
-
-Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept {
-    return support::make_as<backend::Endpoint>([&] {
-        return support::make_counted<Endpoint>(endpoints_, attributes_.max_endpoints, "all endpoints are in use", *this,
-                                               init);
     });
 }
 
@@ -389,3 +354,6 @@ void Device::await_quiet_work_queues() noexcept {
 }
 
 }  // namespace viaduct::loopback
+
+template class viaduct::support::DeviceBase<viaduct::loopback::Device, viaduct::loopback::CompletionQueue,
+                                            viaduct::loopback::SharedReceiveQueue, viaduct::loopback::Endpoint>;

@@ -18,8 +18,8 @@
 #include "backends/loopback/connection.hpp"
 #include "backends/loopback/region_table.hpp"
 #include "backends/loopback/spare_segment.hpp"
+#include "backends/support/device_base.hpp"
 #include "backends/support/flusher.hpp"
-#include "core/backend.hpp"
 
 namespace viaduct::loopback {
 
@@ -37,17 +37,10 @@ std::optional<std::uint32_t> index_of(const HostAddress& host);
 Status not_on_this_host(const HostAddress& host) noexcept;
 
 class Device;
+class Endpoint;
+class SharedReceiveQueue;
 
-class ProtectionDomain final : public backend::ProtectionDomain {
-public:
-    ProtectionDomain(std::atomic<std::uint32_t>& count, std::uint32_t id) noexcept : count_(count), id_(id) {}
-    ~ProtectionDomain() override { count_.fetch_sub(1); }
-    std::uint32_t id() const noexcept { return id_; }
-
-private:
-    std::atomic<std::uint32_t>& count_;  // the counter of the device
-    const std::uint32_t id_;
-};
+using support::ProtectionDomain;
 
 /// The region table contains what the window gives access to.
 class MemoryWindow final : public backend::MemoryWindow {
@@ -67,24 +60,23 @@ private:
     std::uint32_t key_ = 0;
 };
 
-class Device final : public backend::Device {
+}  // namespace viaduct::loopback
+
+extern template class viaduct::support::DeviceBase<viaduct::loopback::Device, viaduct::loopback::CompletionQueue,
+                                                   viaduct::loopback::SharedReceiveQueue, viaduct::loopback::Endpoint>;
+
+namespace viaduct::loopback {
+
+class Device final : public support::DeviceBase<Device, CompletionQueue, SharedReceiveQueue, Endpoint> {
 public:
     static Result<std::unique_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer);
     ~Device() override;
 
-    const DeviceAttributes& attributes() const noexcept override { return attributes_; }
-    Result<std::unique_ptr<backend::ProtectionDomain>> create_protection_domain() noexcept override;
     Result<std::unique_ptr<backend::MemoryRegion>> register_memory(const backend::ProtectionDomain& domain,
                                                                    void* address, std::uint64_t length,
                                                                    Access access) noexcept override;
     Result<std::unique_ptr<backend::MemoryWindow>> create_memory_window(const backend::ProtectionDomain& domain,
                                                                         WindowScope scope) noexcept override;
-    Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override;
-    Result<std::unique_ptr<backend::CompletionQueue>> create_completion_queue(
-        const backend::CompletionQueueInit& init) noexcept override;
-    Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
-        const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t context) noexcept override;
-    Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override;
     Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override;
 
     Status watch(int fd, void (*on_readable)() noexcept) noexcept override;
@@ -96,7 +88,6 @@ public:
     OwnRegionTable& regions() noexcept { return regions_; }
     support::Flusher& flusher() noexcept { return flusher_; }
     SpareSegment& spare_segment() noexcept { return spare_segment_; }
-    void raise(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 
     /// Identifies this device to peers.
     std::uint64_t instance_id() const noexcept { return instance_id_; }
@@ -158,9 +149,6 @@ public:
 
     AnswerSpin& answer_spin() noexcept { return answer_spin_; }
 
-    void completion_queue_closed() noexcept { completion_queues_.fetch_sub(1); }
-    void endpoint_closed() noexcept { endpoints_.fetch_sub(1); }
-
 private:
     Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, Canary canary,
            std::unique_ptr<Doorbells> doorbell, OwnRegionTable regions);
@@ -179,8 +167,6 @@ private:
     void for_each_watched(Watch state, Visit visit) noexcept;
     bool check_watched(bool due) noexcept;
 
-    DeviceAttributes attributes_;
-    DeviceObserver& observer_;
     const std::uint64_t instance_id_;
     Canary canary_;
     const std::unique_ptr<Doorbells> doorbell_;
@@ -189,10 +175,6 @@ private:
     const std::unique_ptr<Entry[], Free> directory_;  // one for each number of a connection; pages take memory on first
                                                       // use
     support::Flusher flusher_{[this](std::uint32_t connection) { doorbell_->ring_self(connection); }};
-    std::atomic<std::uint32_t> next_domain_{1};
-    std::atomic<std::uint32_t> domains_{0};
-    std::atomic<std::uint32_t> endpoints_{0};
-    std::atomic<std::uint32_t> completion_queues_{0};
     AnswerSpin answer_spin_;
     std::atomic<bool> consumer_polls_{false};  // since serve_connections()
     std::shared_mutex serving_;

@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::uint32_t key_step = wire::max_regions;  // the upper half of a key counts how often an entry was reused
 
-constexpr Status all_in_use(Code::NoResources, "all region keys are in use");
-
 std::uint64_t rights_of(std::uint32_t domain, std::uint32_t flags) noexcept {
     return std::uint64_t{domain} << 32 | flags;
 }
@@ -37,13 +35,14 @@ Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, s
     if (!memory.ok()) return memory.status();
     const std::lock_guard lock(*mutex_);
     const std::uint32_t key = take_key();
-    if (key == 0) return all_in_use;
+    if (key == 0) return Status(Code::NoResources, "all region keys are in use");
     const std::uint32_t flags = (memory->writable ? wire::region_flags::writable_pages : 0) |
                                 (memory->has_file ? wire::region_flags::file : 0) |
                                 (memory->one_memfd ? wire::region_flags::mappable : 0);
     publish(key, {.base = reinterpret_cast<std::uint64_t>(address),
                   .length = length,
-                  .rights = rights_of(domain, support::flags_of_region(flags, access)),
+                  .domain = domain,
+                  .flags = support::flags_of_region(flags, access),
                   .only_through = 0});
     return key;
 }
@@ -68,31 +67,18 @@ std::uint32_t OwnRegionTable::take_key() noexcept {
     return free_begin_ != free_end_ ? free_[free_begin_++ % wire::max_regions] : 0;
 }
 
-template <class Value>
-std::uint32_t OwnRegionTable::take_key_for(std::unordered_map<std::uint32_t, Value>& map, Value value) {
-    const std::uint32_t key = take_key();
-    if (key == 0) return 0;
-    try {
-        map.emplace(key, std::move(value));
-    } catch (...) {
-        give_back(key);
-        throw;
-    }
-    return key;
-}
-
 void OwnRegionTable::give_back(std::uint32_t key) noexcept {
     std::uint32_t next = key + key_step;
     if (next < key_step) next += key_step;  // 0 would mark entry 0 as free
     free_[free_end_++ % wire::max_regions] = next;
 }
 
-void OwnRegionTable::publish(std::uint32_t key, const Row& row) noexcept {
+void OwnRegionTable::publish(std::uint32_t key, const RegionView& view) noexcept {
     wire::RegionEntry& slot = entry(key);
-    slot.base.store(row.base, std::memory_order_relaxed);
-    slot.length.store(row.length, std::memory_order_relaxed);
-    slot.rights.store(row.rights, std::memory_order_relaxed);
-    slot.only_through.store(row.only_through, std::memory_order_relaxed);
+    slot.base.store(view.base, std::memory_order_relaxed);
+    slot.length.store(view.length, std::memory_order_relaxed);
+    slot.rights.store(rights_of(view.domain, view.flags), std::memory_order_relaxed);
+    slot.only_through.store(view.only_through, std::memory_order_relaxed);
     slot.key.store(key, std::memory_order_release);
 }
 
@@ -101,72 +87,6 @@ void OwnRegionTable::end(std::uint32_t key) noexcept {
     entry(key).key.store(0, std::memory_order_seq_cst);
     start_generation();
     give_back(key);
-}
-
-Result<std::uint32_t> OwnRegionTable::add_window(std::uint32_t domain, WindowScope scope) {
-    const std::lock_guard lock(*mutex_);
-    const std::uint32_t number = take_key_for(windows_, Window{.domain = domain, .scope = scope});
-    if (number == 0) return all_in_use;
-    return number;
-}
-
-void OwnRegionTable::remove_window(std::uint32_t window) noexcept {
-    const std::lock_guard lock(*mutex_);
-    const auto found = windows_.find(window);
-    end(found->second.shown);
-    windows_.erase(found);
-    give_back(window);
-}
-
-Result<std::uint32_t> OwnRegionTable::prepare(const Binding& binding) {
-    const std::lock_guard lock(*mutex_);
-    const std::uint32_t key = take_key_for(prepared_, Binding(binding));
-    if (key == 0) return all_in_use;
-    return key;
-}
-
-void OwnRegionTable::forget(std::uint32_t key) noexcept {
-    const std::lock_guard lock(*mutex_);
-    if (prepared_.erase(key) != 0) give_back(key);
-}
-
-CompletionCode OwnRegionTable::bind(std::uint32_t key, std::uint32_t domain, std::uint32_t connection) noexcept {
-    const std::lock_guard lock(*mutex_);
-    const auto node = prepared_.extract(key);
-    if (node.empty()) return CompletionCode::LocalFormat;
-    const Binding& binding = node.mapped();
-    const auto window = windows_.find(binding.window);
-    const auto region = look_up(table(), binding.region).value_or(RegionView{});
-    const bool shows = binding.length != 0;
-    const bool fits = window != windows_.end() && window->second.domain == domain &&
-                      (!shows || (region.domain == domain && region.is_usable(binding.access.lets_peers_write()) &&
-                                  region.covers(binding.base, binding.length)));
-    if (fits) end(window->second.shown);
-    if (!fits || !shows) {
-        give_back(key);
-        return fits ? CompletionCode::Success : CompletionCode::LocalProtection;
-    }
-    window->second.shown = key;
-    window->second.only_through = window->second.scope == WindowScope::Endpoint ? connection + 1 : 0;
-    publish(key, {.base = binding.base,
-                  .length = binding.length,
-                  .rights = rights_of(domain, support::flags_of_window(region.flags, binding.access)),
-                  .only_through = window->second.only_through});
-    return CompletionCode::Success;
-}
-
-bool OwnRegionTable::invalidate(std::uint32_t key, std::uint32_t connection) noexcept {
-    const std::lock_guard lock(*mutex_);
-    const auto view = look_up(table(), key);
-    if (!view || view->only_through != connection + 1) return false;
-    end(key);
-    return true;
-}
-
-void OwnRegionTable::end_windows_of(std::uint32_t connection) noexcept {
-    const std::lock_guard lock(*mutex_);
-    for (auto& [number, window] : windows_)
-        if (window.only_through == connection + 1) end(std::exchange(window.shown, 0));
 }
 
 std::optional<BackingFile> OwnRegionTable::backing(std::uint32_t key) {

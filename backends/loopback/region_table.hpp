@@ -11,7 +11,7 @@
 
 #include "backends/loopback/layout.hpp"
 #include "backends/loopback/mapping.hpp"
-#include "backends/support/region_view.hpp"
+#include "backends/support/windows.hpp"
 #include "core/attributes.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/work.hpp"
@@ -42,16 +42,7 @@ struct BackingFile {
     std::uint64_t offset = 0;  ///< of the first byte of the region
 };
 
-/// A prepared bind of a window.
-struct Binding {
-    std::uint32_t window = 0;
-    std::uint32_t region = 0;  ///< the key of the region
-    std::uint64_t base = 0;
-    std::uint64_t length = 0;  ///< 0: unbind
-    Access access;
-};
-
-class OwnRegionTable {
+class OwnRegionTable : public support::Windows<OwnRegionTable> {
 public:
     /// Throws std::bad_alloc.
     static Result<OwnRegionTable> create();
@@ -65,54 +56,23 @@ public:
     void set_rights(std::uint32_t key, std::uint32_t domain, Access access) noexcept;
     void remove(std::uint32_t key) noexcept;
 
-    /// Memory windows. A window has a permanent number, which is not valid as a key. Each binding has a key of its own.
-    ///
-    /// Creates a window. Throws std::bad_alloc. NoResources: the table is full.
-    Result<std::uint32_t> add_window(std::uint32_t domain, WindowScope scope);
-    void remove_window(std::uint32_t window) noexcept;
-
-    /// Stores a binding until bind() and returns its future key. Throws and fails like add_window().
-    Result<std::uint32_t> prepare(const Binding& binding);
-
-    /// Executes a prepared binding when its request is executed: ends the previous binding of the window and starts the
-    /// new one. LocalProtection: domain, range or access rights do not match. LocalFormat: the key was not prepared.
-    CompletionCode bind(std::uint32_t key, std::uint32_t domain, std::uint32_t connection) noexcept;
-    void forget(std::uint32_t key) noexcept;  ///< the binding will not be executed
-
-    /// Ends the binding of a window that is restricted to a connection, on request of the peer. Returns false if there
-    /// is no such window.
-    bool invalidate(std::uint32_t key, std::uint32_t connection) noexcept;
-    void end_windows_of(std::uint32_t connection) noexcept;
-
     /// Returns a duplicate of the descriptor of a region's file, for a peer that wants to map it. Finds the file on
     /// first use, because the search takes as long as the process has descriptors. If there is none, the region is not
     /// mappable any more. Throws std::bad_alloc.
     std::optional<BackingFile> backing(std::uint32_t key);
 
 private:
-    struct Window {
-        std::uint32_t domain;
-        WindowScope scope;
-        std::uint32_t shown = 0;         ///< the current key or an invalidated one; 0: none
-        std::uint32_t only_through = 0;  ///< as in RegionEntry
-    };
-    struct Row {
-        std::uint64_t base;
-        std::uint64_t length;
-        std::uint64_t rights;
-        std::uint32_t only_through;
-    };
-
+    friend class support::Windows<OwnRegionTable>;
     OwnRegionTable() = default;
 
-    // The mutex must be held.
-    std::uint32_t take_key() noexcept;  ///< 0: the table is full
-    /// Takes a key and stores `value` under it in `map`. If that throws, no key is taken.
-    template <class Value>
-    std::uint32_t take_key_for(std::unordered_map<std::uint32_t, Value>& map, Value value);
+    // For Windows.
+    auto lock() noexcept { return std::unique_lock(*mutex_); }
+    std::uint32_t take_key() noexcept;
     void give_back(std::uint32_t key) noexcept;
-    void publish(std::uint32_t key, const Row& row) noexcept;
+    std::optional<RegionView> find_region(std::uint32_t key) const noexcept { return look_up(table(), key); }
+    void publish(std::uint32_t key, const RegionView& view) noexcept;
     void end(std::uint32_t key) noexcept;
+
     /// Ends what caches know about the table.
     void start_generation() noexcept {
         mapping_.as<wire::RegionTable>()->generation.fetch_add(1, std::memory_order_release);
@@ -130,8 +90,6 @@ private:
     std::uint32_t free_end_ = 0;
     std::uint32_t used_ = 0;
     std::unordered_map<std::uint32_t, BackingFile> files_;  // of the regions that peers have mapped
-    std::unordered_map<std::uint32_t, Window> windows_;
-    std::unordered_map<std::uint32_t, Binding> prepared_;
 };
 
 }  // namespace viaduct::loopback

@@ -2,10 +2,10 @@
 // Receives for the messages of several connections.
 #pragma once
 
+#include <mutex>
 #include <vector>
 
 #include "backends/support/shared_receives.hpp"
-#include "core/backend.hpp"
 #include "core/base/spin_lock.hpp"
 
 namespace viaduct::loopback {
@@ -15,14 +15,9 @@ class Device;
 using support::Receive;
 
 /// Lock order: the lock of a completion queue, then this lock.
-class SharedReceiveQueue final : public backend::SharedReceiveQueue {
+class SharedReceiveQueue final : public support::SharedReceiveQueueBase<SharedReceiveQueue> {
 public:
     SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context);
-
-    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
-    Status arm_limit(std::uint32_t limit) noexcept override;
-    Status resize(std::uint32_t depth) noexcept override;
-    std::uint32_t outstanding() const noexcept override;
 
     /// A receive queue that uses this shared queue. Guarded by the lock of the shared queue.
     struct Member {
@@ -36,13 +31,13 @@ public:
     bool take(Receive& to, Member& member, std::uint32_t connection) noexcept;
 
 private:
-    Status post(const ReceiveRequest& request);
-    void check_limit() noexcept;
+    friend class support::SharedReceiveQueueBase<SharedReceiveQueue>;
+    void raise(const AsyncEvent& event) noexcept;
+    auto lock() const noexcept { return std::unique_lock(lock_); }
+    void was_posted() noexcept;
 
     Device& device_;
-    const std::uint64_t context_;
-    mutable SpinLock lock_;  // guards the members below
-    support::SharedReceives receives_;
+    mutable SpinLock lock_;  // guards the members below and those of the base
     std::vector<Member*> members_;
     std::size_t waiting_ = 0;  // number of waiting members
 };

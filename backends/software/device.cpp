@@ -4,7 +4,6 @@
 #include "backends/software/endpoint.hpp"
 #include "backends/software/listener.hpp"
 #include "backends/software/shared_receive_queue.hpp"
-#include "backends/support/counted.hpp"
 #include "backends/support/guarded.hpp"
 
 namespace viaduct::software {
@@ -62,13 +61,10 @@ MemoryWindow::~MemoryWindow() {
     node_->regions().remove_window(number_);
 }
 
-Result<std::unique_ptr<backend::ProtectionDomain>> Device::create_protection_domain() noexcept {
-    return support::make_as<backend::ProtectionDomain>([this] {
-        const Node::Guard guard(*node_);
-        return support::make_counted<ProtectionDomain>(domains_, attributes_.max_protection_domains,
-                                                       "too many protection domains", domains_, node_->new_domain());
-    });
-}
+Device::Device(std::shared_ptr<Node> node, DeviceAttributes attributes, DeviceObserver& observer) noexcept
+    : DeviceBase(std::move(attributes), observer), node_(std::move(node)) {}
+
+Device::~Device() = default;
 
 Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const backend::ProtectionDomain& domain,
                                                                        void* address, std::uint64_t length,
@@ -91,41 +87,14 @@ Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(cons
                                                                             WindowScope scope) noexcept {
     return support::make_as<backend::MemoryWindow>([&]() -> Result<std::unique_ptr<MemoryWindow>> {
         const Node::Guard guard(*node_);
-        const std::uint32_t number =
-            node_->regions().add_window(static_cast<const ProtectionDomain&>(domain).id(), scope);
+        const auto number = node_->regions().add_window(static_cast<const ProtectionDomain&>(domain).id(), scope);
+        if (!number.ok()) return number.status();
         try {
-            return std::make_unique<MemoryWindow>(node_, number);
+            return std::make_unique<MemoryWindow>(node_, number.value());
         } catch (...) {
-            node_->regions().remove_window(number);
+            node_->regions().remove_window(number.value());
             throw;
         }
-    });
-}
-
-Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {
-    return support::make_as<backend::Channel>(
-        []() -> Result<std::unique_ptr<Channel>> { return std::make_unique<Channel>(); });
-}
-
-Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(
-    const backend::CompletionQueueInit& init) noexcept {
-    return support::make_as<backend::CompletionQueue>([&] {
-        return support::make_counted<CompletionQueue>(completion_queues_, attributes_.max_completion_queues,
-                                                      "too many completion queues", *this, init);
-    });
-}
-
-Result<std::unique_ptr<backend::SharedReceiveQueue>> Device::create_shared_receive_queue(
-    const backend::ProtectionDomain&, std::uint32_t depth, std::uint64_t context) noexcept {
-    return support::make_as<backend::SharedReceiveQueue>([&]() -> Result<std::unique_ptr<SharedReceiveQueue>> {
-        return std::make_unique<SharedReceiveQueue>(*this, depth, context);
-    });
-}
-
-Result<std::unique_ptr<backend::Endpoint>> Device::create_endpoint(const backend::EndpointInit& init) noexcept {
-    return support::make_as<backend::Endpoint>([&] {
-        return support::make_counted<Endpoint>(endpoints_, attributes_.max_endpoints, "too many endpoints", *this,
-                                               init);
     });
 }
 
@@ -146,3 +115,6 @@ void Device::unwatch(int fd) noexcept {
 std::uint64_t Device::agent_wakeups() const noexcept { return node_->agent().wakeups(); }
 
 }  // namespace viaduct::software
+
+template class viaduct::support::DeviceBase<viaduct::software::Device, viaduct::software::CompletionQueue,
+                                            viaduct::software::SharedReceiveQueue, viaduct::software::Endpoint>;

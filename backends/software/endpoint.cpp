@@ -57,22 +57,23 @@ Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest&
     return support::guarded([&]() -> Status {
         auto& own = static_cast<MemoryWindow&>(window);
         const Node::Guard guard(node_);
-        const std::uint32_t key = node_.regions().prepare({.window = own.number(),
-                                                           .region = request.length == 0 ? 0 : request.region->key(),
-                                                           .base = reinterpret_cast<std::uint64_t>(request.address),
-                                                           .length = request.length,
-                                                           .access = request.access});
+        const auto key = node_.regions().prepare({.window = own.number(),
+                                                  .region = request.length == 0 ? 0 : request.region->key(),
+                                                  .base = reinterpret_cast<std::uint64_t>(request.address),
+                                                  .length = request.length,
+                                                  .access = request.access});
+        if (!key.ok()) return key.status();
         SendRequest turn;
         turn.context = request.context;
         turn.opcode = Opcode::BindWindow;
         turn.fence = request.fence;
         turn.signaled = request.signaled;
-        turn.remote.key = key;
+        turn.remote.key = key.value();
         const Status status = send_.post(turn);
         if (status.ok())
-            own.will_have(key);
+            own.will_have(key.value());
         else
-            forget_window(key);
+            forget_window(key.value());
         return status;
     });
 }

@@ -55,7 +55,6 @@ public:
     Agent& agent() noexcept { return *agent_; }
     Regions& regions() noexcept { return regions_; }
     std::map<std::uint16_t, std::shared_ptr<Port>>& ports() noexcept { return ports_; }
-    std::uint32_t new_domain() noexcept { return next_domain_++; }
 
     /// Handles the frames that have arrived and continues what has to wait. Returns false if there was nothing to do.
     bool progress() noexcept;
@@ -140,7 +139,6 @@ private:
     int guards_ = 0;              // how often it is held
     UniqueFd links_fd_;
     Regions regions_;
-    std::uint32_t next_domain_ = 1;
     std::unordered_map<std::uint64_t, std::shared_ptr<Link>> links_;  // by their ids
     std::uint64_t next_link_ = 1;
     std::array<Link*, 2> preferred_{};  // those that had traffic last, which are read without asking the system

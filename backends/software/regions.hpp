@@ -4,9 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 
-#include "backends/support/region_view.hpp"
+#include "backends/support/windows.hpp"
 #include "core/attributes.hpp"
 #include "core/status.hpp"
 #include "core/work.hpp"
@@ -16,17 +17,8 @@ namespace viaduct::software {
 using support::RegionView;
 using support::RemoteUse;
 
-/// A prepared bind of a window.
-struct Binding {
-    std::uint32_t window = 0;
-    std::uint32_t region = 0;  ///< the key of the region
-    std::uint64_t base = 0;
-    std::uint64_t length = 0;  ///< 0: unbind
-    Access access;
-};
-
 /// Not thread-safe. Functions that return a key throw std::bad_alloc.
-class Regions {
+class Regions : public support::Windows<Regions> {
 public:
     static constexpr std::uint32_t max = 1 << 17;
 
@@ -41,27 +33,18 @@ public:
         return found == regions_.end() ? nullptr : &found->second;
     }
 
-    // Windows: as in OwnRegionTable of the loopback backend. A window has a permanent number; each binding has a key.
-    std::uint32_t add_window(std::uint32_t domain, WindowScope scope);
-    void remove_window(std::uint32_t window) noexcept;
-    std::uint32_t prepare(const Binding& binding);  ///< returns the future key
-    CompletionCode bind(std::uint32_t key, std::uint32_t domain, std::uint32_t connection) noexcept;
-    void forget(std::uint32_t key) noexcept { prepared_.erase(key); }
-    bool invalidate(std::uint32_t key, std::uint32_t connection) noexcept;
-    void end_windows_of(std::uint32_t connection) noexcept;
-
 private:
-    struct Window {
-        std::uint32_t domain;
-        WindowScope scope;
-        std::uint32_t shown = 0;         // the current key or an invalidated one; 0: none
-        std::uint32_t only_through = 0;  // as in RegionView
-    };
-    std::uint32_t free_key() const noexcept;
+    friend class support::Windows<Regions>;
+
+    // For Windows.
+    static int lock() noexcept { return 0; }
+    std::uint32_t take_key() const noexcept;
+    static void give_back(std::uint32_t) noexcept {}
+    std::optional<RegionView> find_region(std::uint32_t key) const noexcept;
+    void publish(std::uint32_t key, const RegionView& view) { regions_.emplace(key, view); }
+    void end(std::uint32_t key) noexcept { remove(key); }
 
     std::unordered_map<std::uint32_t, RegionView> regions_;
-    std::unordered_map<std::uint32_t, Window> windows_;
-    std::unordered_map<std::uint32_t, Binding> prepared_;
 };
 
 }  // namespace viaduct::software

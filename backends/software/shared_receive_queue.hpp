@@ -2,8 +2,8 @@
 // Receives for the messages of several connections. Guarded by the lock of the node.
 #pragma once
 
+#include "backends/software/node.hpp"
 #include "backends/support/shared_receives.hpp"
-#include "core/backend.hpp"
 
 namespace viaduct::software {
 
@@ -11,24 +11,21 @@ class Device;
 
 using support::Receive;
 
-class SharedReceiveQueue final : public backend::SharedReceiveQueue {
+class SharedReceiveQueue final : public support::SharedReceiveQueueBase<SharedReceiveQueue> {
 public:
     SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context);
 
-    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
-    Status arm_limit(std::uint32_t limit) noexcept override;
-    Status resize(std::uint32_t depth) noexcept override;
-    std::uint32_t outstanding() const noexcept override;
-
     /// Swaps the oldest receive with `to`. Returns false if there is none. The lock must be held.
-    bool take(Receive& to) noexcept;
+    bool take(Receive& to) noexcept { return take_oldest(to); }
 
 private:
-    void check_limit() noexcept;
+    friend class support::SharedReceiveQueueBase<SharedReceiveQueue>;
+    void raise(const AsyncEvent& event) noexcept;
+    Node::Guard lock() const noexcept { return Node::Guard(node_); }
+    void was_posted() noexcept { node_.resume_waiting(); }
 
     Device& device_;
-    const std::uint64_t context_;
-    support::SharedReceives receives_;
+    Node& node_;
 };
 
 }  // namespace viaduct::software

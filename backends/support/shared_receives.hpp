@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The posted receives of a shared receive queue that is software, with its depth and its limit.
+// A shared receive queue that is software.
 #pragma once
 
 #include <cstdint>
 #include <utility>
 
 #include "backends/support/fifo.hpp"
+#include "backends/support/guarded.hpp"
+#include "backends/support/post_each.hpp"
 #include "backends/support/receive.hpp"
+#include "core/backend.hpp"
 #include "core/status.hpp"
 
 namespace viaduct::support {
 
-/// Not thread-safe.
+/// The posted receives, with the depth and the limit. Not thread-safe.
 class SharedReceives {
 public:
     SharedReceives(std::uint32_t depth, std::uint32_t max_sges) : max_sges_(max_sges), depth_(depth) {}
@@ -58,6 +61,65 @@ private:
     std::uint32_t depth_;
     std::uint32_t limit_ = 0;  // 0: disarmed
     Fifo<Receive> receives_{16};
+};
+
+/// The base of a `Queue`, which has these functions:
+///   - raise(event): tells the observer of the device;
+///   - lock(): an object that holds the lock of the queue while it exists; the others are called with it;
+///   - was_posted(): a receive was posted, for which messages may wait.
+template <class Queue>
+class SharedReceiveQueueBase : public backend::SharedReceiveQueue {
+public:
+    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
+        posted = 0;
+        return guarded([&] {
+            const auto lock = queue().lock();
+            return post_each(requests, posted, [this](const ReceiveRequest& request) {
+                const Status status = receives_.post(request);
+                if (status.ok()) queue().was_posted();
+                return status;
+            });
+        });
+    }
+    Status arm_limit(std::uint32_t limit) noexcept override {
+        const auto lock = queue().lock();
+        receives_.arm(limit);
+        check_limit();
+        return {};
+    }
+    Status resize(std::uint32_t depth) noexcept override {
+        const auto lock = queue().lock();
+        return receives_.resize(depth);
+    }
+    std::uint32_t outstanding() const noexcept override {
+        const auto lock = queue().lock();
+        return receives_.size();
+    }
+
+protected:
+    /// Swaps the oldest receive with `to`. Returns false if there is none. The lock must be held.
+    bool take_oldest(Receive& to) noexcept {
+        if (receives_.empty()) return false;
+        receives_.take(to);
+        check_limit();
+        return true;
+    }
+
+private:
+    friend Queue;
+    SharedReceiveQueueBase(std::uint32_t depth, std::uint32_t max_sges, std::uint64_t context)
+        : context_(context), receives_(depth, max_sges) {}
+
+    const Queue& queue() const noexcept { return static_cast<const Queue&>(*this); }
+    Queue& queue() noexcept { return static_cast<Queue&>(*this); }
+
+    void check_limit() noexcept {
+        if (receives_.reached_limit())
+            queue().raise({.kind = AsyncEventKind::SharedReceiveQueueLimit, .shared_receive_queue_context = context_});
+    }
+
+    const std::uint64_t context_;
+    SharedReceives receives_;
 };
 
 }  // namespace viaduct::support

@@ -27,8 +27,8 @@ struct OneRegion {
 
     std::uint32_t prepare(std::uint32_t window, std::uint64_t offset, std::uint64_t length,
                           Access access = {.remote_read = true}) {
-        return regions.prepare(
-            {.window = window, .region = key, .base = base + offset, .length = length, .access = access});
+        return testing::must(regions.prepare(
+            {.window = window, .region = key, .base = base + offset, .length = length, .access = access}));
     }
     bool reads(std::uint32_t with, std::uint64_t offset, std::uint64_t bytes, std::uint32_t through = connection) {
         const auto* view = regions.find(with);
@@ -83,7 +83,7 @@ TEST_CASE("regions: memory that is not mapped or not writable") {
 
 TEST_CASE("regions: a window gives access once it is bound, with one key at a time") {
     OneRegion one;
-    const std::uint32_t window = one.regions.add_window(domain, WindowScope::Domain);
+    const std::uint32_t window = testing::must(one.regions.add_window(domain, WindowScope::Domain));
     const std::uint32_t first = one.prepare(window, 8, 16);
     const std::uint32_t second = one.prepare(window, 32, 8);
     CHECK(one.regions.find(first) == nullptr);
@@ -103,13 +103,13 @@ TEST_CASE("regions: a window gives access once it is bound, with one key at a ti
 
 TEST_CASE("regions: what cannot be bound") {
     OneRegion one;
-    const std::uint32_t window = one.regions.add_window(domain, WindowScope::Domain);
+    const std::uint32_t window = testing::must(one.regions.add_window(domain, WindowScope::Domain));
     const auto bind = [&](std::uint32_t key, std::uint32_t of_domain = domain) {
         return one.regions.bind(key, of_domain, connection);
     };
     CHECK(bind(one.prepare(window, 0, 65)) == CompletionCode::LocalProtection);
     CHECK(bind(one.prepare(window, 0, 8), domain + 1) == CompletionCode::LocalProtection);
-    const std::uint32_t foreign = one.regions.add_window(domain + 1, WindowScope::Domain);
+    const std::uint32_t foreign = testing::must(one.regions.add_window(domain + 1, WindowScope::Domain));
     CHECK(bind(one.prepare(foreign, 0, 8)) == CompletionCode::LocalProtection);
     CHECK(bind(one.prepare(one.key, 0, 8)) == CompletionCode::LocalProtection);  // no window
     one.regions.set_rights(one.key, domain, {.remote_read = true, .local_write = false});
@@ -125,7 +125,7 @@ TEST_CASE("regions: what cannot be bound") {
 
 TEST_CASE("regions: a window of an endpoint serves one connection") {
     OneRegion one;
-    const std::uint32_t window = one.regions.add_window(domain, WindowScope::Endpoint);
+    const std::uint32_t window = testing::must(one.regions.add_window(domain, WindowScope::Endpoint));
     const auto bind = [&] {
         const std::uint32_t key = one.prepare(window, 0, 8);
         REQUIRE(one.regions.bind(key, domain, connection) == CompletionCode::Success);

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory windows of a table of regions. A window has a permanent number, which is not valid as a key; each binding
+// has a key of its own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "backends/support/region_view.hpp"
+#include "core/attributes.hpp"
+#include "core/status.hpp"
+#include "core/work.hpp"
+
+namespace viaduct::support {
+
+/// A prepared bind of a window.
+struct Binding {
+    std::uint32_t window = 0;
+    std::uint32_t region = 0;  ///< the key of the region
+    std::uint64_t base = 0;
+    std::uint64_t length = 0;  ///< 0: unbind
+    Access access;
+};
+
+/// The base of a `Table`, which has these functions:
+///   - lock(): an object that holds the lock of the table while it exists; the others are called with it;
+///   - take_key(): a key that is not valid, and that no other call gets until give_back(); 0: all are in use;
+///   - find_region(key): a copy of what is published under the key, or nothing;
+///   - publish(key, view): makes a key valid; may throw std::bad_alloc;
+///   - end(key): ends a key, if it is valid, and gives it back.
+template <class Table>
+class Windows {
+public:
+    /// Creates a window. Throws std::bad_alloc. NoResources: all keys are in use.
+    Result<std::uint32_t> add_window(std::uint32_t domain, WindowScope scope) {
+        [[maybe_unused]] const auto lock = table().lock();
+        return keep(windows_, Window{.domain = domain, .scope = scope});
+    }
+
+    void remove_window(std::uint32_t window) noexcept {
+        [[maybe_unused]] const auto lock = table().lock();
+        const auto found = windows_.find(window);
+        table().end(found->second.shown);
+        windows_.erase(found);
+        table().give_back(window);
+    }
+
+    /// Stores a binding until bind() and returns its future key. Throws and fails like add_window().
+    Result<std::uint32_t> prepare(const Binding& binding) {
+        [[maybe_unused]] const auto lock = table().lock();
+        return keep(prepared_, binding);
+    }
+
+    /// The binding will not be executed.
+    void forget(std::uint32_t key) noexcept {
+        [[maybe_unused]] const auto lock = table().lock();
+        if (prepared_.erase(key) != 0) table().give_back(key);
+    }
+
+    /// Executes a prepared binding when its request is executed: ends the previous binding of the window and starts the
+    /// new one. LocalProtection: domain, range or access rights do not match. LocalFormat: the key was not prepared.
+    CompletionCode bind(std::uint32_t key, std::uint32_t domain, std::uint32_t connection) noexcept {
+        [[maybe_unused]] const auto lock = table().lock();
+        const auto node = prepared_.extract(key);
+        if (node.empty()) return CompletionCode::LocalFormat;
+        const Binding& binding = node.mapped();
+        const auto window = windows_.find(binding.window);
+        const std::optional<RegionView> region = table().find_region(binding.region);
+        const bool shows = binding.length != 0;
+        const bool fits =
+            window != windows_.end() && window->second.domain == domain &&
+            (!shows || (region && region->domain == domain && region->is_usable(binding.access.lets_peers_write()) &&
+                        region->covers(binding.base, binding.length)));
+        if (fits) table().end(std::exchange(window->second.shown, 0));
+        if (!fits || !shows) {
+            table().give_back(key);
+            return fits ? CompletionCode::Success : CompletionCode::LocalProtection;
+        }
+        return show(key, window->second, *region, binding, connection);
+    }
+
+    /// Ends the binding of a window that is restricted to a connection, on request of the peer. Returns false if there
+    /// is no such window.
+    bool invalidate(std::uint32_t key, std::uint32_t connection) noexcept {
+        [[maybe_unused]] const auto lock = table().lock();
+        const std::optional<RegionView> region = table().find_region(key);
+        if (!region || region->only_through != connection + 1) return false;
+        table().end(key);
+        return true;
+    }
+
+    void end_windows_of(std::uint32_t connection) noexcept {
+        [[maybe_unused]] const auto lock = table().lock();
+        for (auto& [number, window] : windows_)
+            if (window.only_through == connection + 1) table().end(std::exchange(window.shown, 0));
+    }
+
+protected:
+    /// Whether a key has been taken for a window or a binding.
+    bool has(std::uint32_t key) const noexcept { return windows_.contains(key) || prepared_.contains(key); }
+
+private:
+    friend Table;
+    Windows() = default;
+
+    struct Window {
+        std::uint32_t domain;
+        WindowScope scope;
+        std::uint32_t shown = 0;         ///< the current key or an invalidated one; 0: none
+        std::uint32_t only_through = 0;  ///< as in RegionView
+    };
+
+    Table& table() noexcept { return static_cast<Table&>(*this); }
+
+    /// Takes a key and stores `value` under it. If that throws, no key is taken.
+    template <class Value>
+    Result<std::uint32_t> keep(std::unordered_map<std::uint32_t, Value>& map, const Value& value) {
+        const std::uint32_t key = table().take_key();
+        if (key == 0) return Status(Code::NoResources, "all region keys are in use");
+        try {
+            map.emplace(key, value);
+        } catch (...) {
+            table().give_back(key);
+            throw;
+        }
+        return key;
+    }
+
+    CompletionCode show(std::uint32_t key, Window& window, const RegionView& region, const Binding& binding,
+                        std::uint32_t connection) noexcept {
+        const std::uint32_t only_through = window.scope == WindowScope::Endpoint ? connection + 1 : 0;
+        try {
+            table().publish(key, {.base = binding.base,
+                                  .length = binding.length,
+                                  .domain = region.domain,
+                                  .flags = flags_of_window(region.flags, binding.access),
+                                  .only_through = only_through});
+        } catch (...) {
+            table().give_back(key);
+            return CompletionCode::LocalProtection;  // the window gives access to nothing
+        }
+        window.shown = key;
+        window.only_through = only_through;
+        return CompletionCode::Success;
+    }
+
+    std::unordered_map<std::uint32_t, Window> windows_;
+    std::unordered_map<std::uint32_t, Binding> prepared_;
+};
+
+}  // namespace viaduct::support
