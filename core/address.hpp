@@ -6,7 +6,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 namespace viaduct {
@@ -22,7 +21,7 @@ public:
     /// Truncates longer input; callers check the length against `capacity` first.
     explicit Bytes(std::span<const std::uint8_t> bytes) noexcept
         : size_(static_cast<std::uint16_t>(std::min(bytes.size(), Capacity))) {
-        std::memcpy(bytes_.data(), bytes.data(), size_);
+        std::copy_n(bytes.begin(), size_, bytes_.begin());
     }
 
     std::span<const std::uint8_t> span() const noexcept { return {bytes_.data(), size_}; }

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 namespace viaduct::dat {
