@@ -115,6 +115,13 @@ void Endpoint::on_connection_event(const ConnectionEvent& event) noexcept {
     if (observer_ != nullptr) observer_->on_connection_event(event);
 }
 
+void Endpoint::on_failed_request(const FailedRequest& failed) noexcept {
+    if (observer_ != nullptr)
+        observer_->on_failed_request(failed);
+    else
+        EndpointObserver::on_failed_request(failed);
+}
+
 void Endpoint::count(const ConnectionEvent& event) noexcept {
     switch (event.kind) {
         case ConnectionEventKind::Established:

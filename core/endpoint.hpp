@@ -179,6 +179,7 @@ private:
 
     explicit Endpoint(const EndpointConfig& config) noexcept;
     void on_connection_event(const ConnectionEvent& event) noexcept override;
+    void on_failed_request(const FailedRequest& failed) noexcept override;
 
     Status post(const SendRequest& request) noexcept;
     Status post(const ReceiveRequest& request) noexcept;

@@ -6,6 +6,8 @@
 
 #include "core/address.hpp"
 #include "core/attributes.hpp"
+#include "core/export.hpp"
+#include "core/failed_request.hpp"
 #include "core/reason.hpp"
 #include "core/work.hpp"
 
@@ -57,9 +59,13 @@ struct AsyncEvent {
 /// exactly one (Disconnected or Lost) the end of an established connection. There is no such event if this side ends
 /// the attempt or the connection with disconnect(), terminate() or fail(). Called from any thread while locks are held:
 /// an observer must not call the library or block.
-class EndpointObserver {
+class VIADUCT_EXPORT EndpointObserver {
 public:
     virtual void on_connection_event(const ConnectionEvent& event) noexcept = 0;
+
+    /// A request failed, or this end refused one of the peer. For people only: the program learns of it from
+    /// completions and events. Logs it, in the terms of the core.
+    virtual void on_failed_request(const FailedRequest& failed) noexcept;
 
 protected:
     ~EndpointObserver() = default;

@@ -169,6 +169,25 @@ int Conn::next_event(rpma_conn_event& event) {
     }
 }
 
+void Conn::on_failed_request(const FailedRequest& failed) noexcept {
+    const auto call = [&] {
+        switch (failed.operation) {
+            case CompletedOperation::Send: return "rpma_send";
+            case CompletedOperation::RdmaWrite: return "rpma_write";
+            case CompletedOperation::RdmaRead: return "rpma_read";
+            case CompletedOperation::AtomicWrite: return "rpma_atomic_write";
+            case CompletedOperation::Flush: return "rpma_flush";
+            default: return "rpma_recv";
+        }
+    };
+    log_failure(failed, {.call = call(),
+                         .object = "connection",
+                         .handle = handle(),
+                         .context = "op_context",
+                         .piece = "piece",
+                         .code = to_wc_status(failed.code).name});
+}
+
 void Conn::process_event(const Event& event) noexcept {
     const bool established = event.kind == RPMA_CONN_ESTABLISHED;
     const char* const separator = event.why.empty() ? "" : ": ";

@@ -122,7 +122,7 @@ void Cq::await_end() const noexcept {
 
 ibv_wc_status Cq::failure(CompletionCode code) const noexcept {
     if (code == CompletionCode::Flushed) await_end();
-    return to_wc_status(code);
+    return to_wc_status(code).value;
 }
 
 std::size_t Cq::take(std::span<ibv_wc> out) noexcept {

@@ -62,20 +62,20 @@ Access to_access(int usage) noexcept {
     };
 }
 
-ibv_wc_status to_wc_status(CompletionCode code) noexcept {
+Named<ibv_wc_status> to_wc_status(CompletionCode code) noexcept {
     switch (code) {
-        case CompletionCode::Success: return IBV_WC_SUCCESS;
-        case CompletionCode::LocalFormat: return IBV_WC_LOC_QP_OP_ERR;
-        case CompletionCode::LocalLength: return IBV_WC_LOC_LEN_ERR;
-        case CompletionCode::LocalProtection: return IBV_WC_LOC_PROT_ERR;
-        case CompletionCode::RemoteProtection: return IBV_WC_REM_ACCESS_ERR;
-        case CompletionCode::RemoteOperation: return IBV_WC_REM_OP_ERR;
-        case CompletionCode::RemoteLength: return IBV_WC_REM_INV_REQ_ERR;
-        case CompletionCode::Transport: return IBV_WC_RETRY_EXC_ERR;
+        case CompletionCode::Success: return VIADUCT_NAMED(IBV_WC_SUCCESS);
+        case CompletionCode::LocalFormat: return VIADUCT_NAMED(IBV_WC_LOC_QP_OP_ERR);
+        case CompletionCode::LocalLength: return VIADUCT_NAMED(IBV_WC_LOC_LEN_ERR);
+        case CompletionCode::LocalProtection: return VIADUCT_NAMED(IBV_WC_LOC_PROT_ERR);
+        case CompletionCode::RemoteProtection: return VIADUCT_NAMED(IBV_WC_REM_ACCESS_ERR);
+        case CompletionCode::RemoteOperation: return VIADUCT_NAMED(IBV_WC_REM_OP_ERR);
+        case CompletionCode::RemoteLength: return VIADUCT_NAMED(IBV_WC_REM_INV_REQ_ERR);
+        case CompletionCode::Transport: return VIADUCT_NAMED(IBV_WC_RETRY_EXC_ERR);
         case CompletionCode::PartialMessage:  // on InfiniBand it never completes and is flushed
-        case CompletionCode::Flushed: return IBV_WC_WR_FLUSH_ERR;
+        case CompletionCode::Flushed: return VIADUCT_NAMED(IBV_WC_WR_FLUSH_ERR);
     }
-    return IBV_WC_GENERAL_ERR;
+    return VIADUCT_NAMED(IBV_WC_GENERAL_ERR);
 }
 
 namespace {

@@ -21,7 +21,7 @@ rpma_conn_event to_event(const ConnectionEvent& event) noexcept;
 /// Returns the access that a region with this usage (RPMA_MR_USAGE_ bits) must allow.
 Access to_access(int usage) noexcept;
 
-ibv_wc_status to_wc_status(CompletionCode code) noexcept;
+Named<ibv_wc_status> to_wc_status(CompletionCode code) noexcept;
 
 /// Writes every field once, in place, because this is the hot path. The endpoint's context is the number of its
 /// connection.

@@ -90,4 +90,29 @@ ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, std::uint32_t max_
     return request;
 }
 
+Reason why_invalid(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits, QueueKind queue) noexcept {
+    const VIP_CONTROL_SEGMENT& control = descriptor.CS;
+    const unsigned operation = control.Control & VIP_CONTROL_OP_MASK;
+    if (control.Reserved != 0) return explain("CS.Reserved is %#x, not 0", control.Reserved);
+    if ((control.Control & VIP_CONTROL_RESERVED) != 0)
+        return explain("CS.Control is %#x and has reserved bits (%#x)", control.Control, VIP_CONTROL_RESERVED);
+    if (queue == QueueKind::Receive && operation != VIP_CONTROL_OP_SENDRECV)
+        return explain("CS.Control is %#x: a receive has the operation VIP_CONTROL_OP_SENDRECV", control.Control);
+    if (operation == VIP_CONTROL_OP_RESERVED) return explain("CS.Control is %#x: no operation", control.Control);
+    if (operation == VIP_CONTROL_OP_RDMAREAD && !limits.rdma_read)
+        return "an RDMA read needs a reliability level other than VIP_SERVICE_UNRELIABLE";
+    if (control.SegCount > limits.segments)
+        return explain("CS.SegCount is %u, more than the maximum of the NIC, which is %u", control.SegCount,
+                       limits.segments);
+    const bool remote = operation != VIP_CONTROL_OP_SENDRECV;
+    if (remote && control.SegCount == 0) return "CS.SegCount is 0: an RDMA operation has an address segment";
+    if (remote && descriptor.DS[0].Remote.Reserved != 0)
+        return explain("DS[0].Remote.Reserved is %#x, not 0", descriptor.DS[0].Remote.Reserved);
+    const std::span segments(descriptor.DS + (remote ? 1 : 0), control.SegCount - (remote ? 1u : 0u));
+    const auto bytes = static_cast<unsigned long long>(total_length(segments));
+    if (bytes != control.Length)
+        return explain("CS.Length is %u, and the data segments have %llu bytes", control.Length, bytes);
+    return explain("%llu bytes are more than the maximum of a transfer, which is %u", bytes, limits.transfer_bytes);
+}
+
 }  // namespace viaduct::vipl

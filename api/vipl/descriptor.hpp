@@ -8,6 +8,7 @@
 
 #include "api/vipl/translate.hpp"
 #include "core/base/guarded_memory.hpp"
+#include "core/reason.hpp"
 #include "core/work.hpp"
 
 namespace viaduct::vipl {
@@ -23,6 +24,9 @@ struct DescriptorLimits {
 /// with the error that the request carries.
 SendRequest read_send(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept;
 ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, std::uint32_t max_segments) noexcept;
+
+/// Why one of the above has found an error. For people.
+Reason why_invalid(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits, QueueKind queue) noexcept;
 
 /// Data segments have the layout of the core's Sge (guide, section 5.4), so the device reads them in place.
 inline const Sge* pieces_at(const VIP_DESCRIPTOR_SEGMENT* segments) noexcept {
@@ -80,7 +84,7 @@ inline VIP_DESCRIPTOR* descriptor_of(const Completion& completion) noexcept {
     VIP_CONTROL_SEGMENT& control = descriptor_of(completion)->CS;
     VIP_UINT32 status = to_operation_bits(completion.operation);
     if (completion.code != CompletionCode::Success) [[unlikely]] {
-        status |= to_status_bit(completion.code);
+        status |= to_status_bit(completion.code).value;
         // Part of the message was sent before the source became invalid (guide, section 5.2, Partial Packet Error).
         if (completion.code == CompletionCode::LocalProtection && completion.bytes != 0)
             status |= VIP_STATUS_PARTIAL_ERROR;

@@ -25,20 +25,20 @@ VIP_RETURN to_return(const ConnectionEvent& event) noexcept;
 VIP_VI_STATE to_vi_state(EndpointState state) noexcept;
 
 /// The bits of a descriptor's status (guide, section 5.2).
-constexpr VIP_UINT32 to_status_bit(CompletionCode code) noexcept {
+constexpr Named<VIP_UINT32> to_status_bit(CompletionCode code) noexcept {
     switch (code) {
-        case CompletionCode::Success: return 0;
-        case CompletionCode::LocalFormat: return VIP_STATUS_FORMAT_ERROR;
-        case CompletionCode::LocalLength: return VIP_STATUS_LENGTH_ERROR;
-        case CompletionCode::LocalProtection: return VIP_STATUS_PROTECTION_ERROR;
-        case CompletionCode::RemoteProtection: return VIP_STATUS_RDMA_PROT_ERROR;
+        case CompletionCode::Success: return {0, "success"};
+        case CompletionCode::LocalFormat: return VIADUCT_NAMED(VIP_STATUS_FORMAT_ERROR);
+        case CompletionCode::LocalLength: return VIADUCT_NAMED(VIP_STATUS_LENGTH_ERROR);
+        case CompletionCode::LocalProtection: return VIADUCT_NAMED(VIP_STATUS_PROTECTION_ERROR);
+        case CompletionCode::RemoteProtection: return VIADUCT_NAMED(VIP_STATUS_RDMA_PROT_ERROR);
         case CompletionCode::RemoteOperation:
-        case CompletionCode::RemoteLength: return VIP_STATUS_REMOTE_DESC_ERROR;
-        case CompletionCode::Transport: return VIP_STATUS_TRANSPORT_ERROR;
-        case CompletionCode::PartialMessage: return VIP_STATUS_PARTIAL_ERROR;
-        case CompletionCode::Flushed: return VIP_STATUS_DESC_FLUSHED_ERROR;
+        case CompletionCode::RemoteLength: return VIADUCT_NAMED(VIP_STATUS_REMOTE_DESC_ERROR);
+        case CompletionCode::Transport: return VIADUCT_NAMED(VIP_STATUS_TRANSPORT_ERROR);
+        case CompletionCode::PartialMessage: return VIADUCT_NAMED(VIP_STATUS_PARTIAL_ERROR);
+        case CompletionCode::Flushed: return VIADUCT_NAMED(VIP_STATUS_DESC_FLUSHED_ERROR);
     }
-    return VIP_STATUS_TRANSPORT_ERROR;
+    return VIADUCT_NAMED(VIP_STATUS_TRANSPORT_ERROR);
 }
 
 /// VIs do not bind windows.

@@ -49,6 +49,10 @@ Result<std::shared_ptr<CompletionQueue>> completions_for(const Nic& nic, const C
 
 const char* post_call(QueueKind queue) noexcept { return queue == QueueKind::Send ? "VipPostSend" : "VipPostRecv"; }
 
+CompletedOperation operation_for(QueueKind queue) noexcept {
+    return queue == QueueKind::Send ? CompletedOperation::Send : CompletedOperation::Receive;
+}
+
 VIP_ULONG operation_of(QueueKind queue) noexcept {
     return queue == QueueKind::Send ? VIP_STATUS_OP_SEND : VIP_STATUS_OP_RECEIVE;
 }
@@ -190,16 +194,18 @@ VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) n
 }
 
 VIP_RETURN Vi::check_and_post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
-    return postable(descriptor, memory, send_) ? post_any_send(descriptor) : refuse_post(descriptor, QueueKind::Send);
+    return postable(descriptor, memory, send_) ? post_any_send(descriptor)
+                                               : refuse_post(descriptor, memory, QueueKind::Send);
 }
 
 VIP_RETURN Vi::check_and_post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
     return postable(descriptor, memory, receive_) ? post_any_receive(descriptor)
-                                                  : refuse_post(descriptor, QueueKind::Receive);
+                                                  : refuse_post(descriptor, memory, QueueKind::Receive);
 }
 
 VIP_RETURN Vi::post_any_send(VIP_DESCRIPTOR* descriptor) noexcept {
     const SendRequest request = read_send(*descriptor, limits());
+    if (request.fault != CompletionCode::Success) explain_fault(*descriptor, QueueKind::Send, request.fault);
     descriptor->CS.Status = 0;
     const Status status = endpoint_->post_send(request);
     return status.ok() ? VIP_SUCCESS : not_posted(status, descriptor, QueueKind::Send);
@@ -207,28 +213,71 @@ VIP_RETURN Vi::post_any_send(VIP_DESCRIPTOR* descriptor) noexcept {
 
 VIP_RETURN Vi::post_any_receive(VIP_DESCRIPTOR* descriptor) noexcept {
     const ReceiveRequest request = read_receive(*descriptor, max_segments_);
+    if (request.fault != CompletionCode::Success) explain_fault(*descriptor, QueueKind::Receive, request.fault);
     descriptor->CS.Status = 0;
     const Status status = endpoint_->post_receive(request);
     return status.ok() ? VIP_SUCCESS : not_posted(status, descriptor, QueueKind::Receive);
 }
 
-VIP_RETURN Vi::refuse_post(VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept {
+VIP_RETURN Vi::refuse_post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, QueueKind queue) noexcept {
     if (descriptor == nullptr) return refused(handle(), "DescriptorPtr is NULL", post_call(queue));
-    return refuse(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, queue);
+    return refuse(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, queue,
+                  why_not_postable(descriptor, memory));
+}
+
+/// See postable().
+Reason Vi::why_not_postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(descriptor);
+    if (address % VIP_DESCRIPTOR_ALIGNMENT != 0)
+        return explain("its address is not a multiple of %d", VIP_DESCRIPTOR_ALIGNMENT);
+    const MemoryRegion* const region = nic_.regions.find(memory);
+    if (region == nullptr) return explain("MemoryHandle %#x is not one of registered memory", memory);
+    if (region->domain().get() != domain_.load(std::memory_order_relaxed))
+        return explain("the memory of handle %#x has another protection tag than the VI", memory);
+    return explain("the descriptor is not inside the memory of handle %#x, which has %llu bytes at %p", memory,
+                   static_cast<unsigned long long>(region->length()), region->address());
 }
 
 /// The descriptor was not posted. As with hardware, the program is notified later by an asynchronous error (guide,
 /// section 6.3.1).
-VIP_RETURN Vi::refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,
-                      QueueKind queue) noexcept {
+VIP_RETURN Vi::refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor, QueueKind queue,
+                      const Reason& why) noexcept {
+    log_failed({.operation = operation_for(queue),
+                .code = CompletionCode::LocalFormat,
+                .context = reinterpret_cast<std::uint64_t>(descriptor),
+                .why = why},
+               to_string(code));
     break_off();
     report(code, resource, descriptor, operation_of(queue));
     report_loss();
     return VIP_SUCCESS;
 }
 
+void Vi::explain_fault(const VIP_DESCRIPTOR& descriptor, QueueKind queue, CompletionCode code) noexcept {
+    on_failed_request({.operation = operation_for(queue),
+                       .code = code,
+                       .context = reinterpret_cast<std::uint64_t>(&descriptor),
+                       .why = why_invalid(descriptor, limits(), queue)});
+}
+
+void Vi::on_failed_request(const FailedRequest& failed) noexcept {
+    log_failed(failed, to_status_bit(failed.code).name);
+}
+
+void Vi::log_failed(const FailedRequest& failed, const char* code) const noexcept {
+    const bool receives = failed.operation >= CompletedOperation::Receive;
+    log_failure(failed, {.call = post_call(receives ? QueueKind::Receive : QueueKind::Send),
+                         .object = "VI",
+                         .handle = handle(),
+                         .context = "descriptor",
+                         .piece = "data segment",
+                         .code = code});
+}
+
 VIP_RETURN Vi::not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept {
-    if (status.code() == Code::QueueFull) return refuse(VIP_ERROR_VI_OVERRUN, VIP_RESOURCE_VI, descriptor, queue);
+    if (status.code() == Code::QueueFull)
+        return refuse(VIP_ERROR_VI_OVERRUN, VIP_RESOURCE_VI, descriptor, queue,
+                      explain("the queue has %u descriptors and room for no more", endpoint_->outstanding(queue)));
     failure::clear();
     const VIP_RETURN result = to_return(status);
     vipl::report(post_call(queue), handle(), result);

@@ -64,6 +64,7 @@ private:
     Vi(Nic& nic, std::shared_ptr<CompletionQueue> send_queue, std::shared_ptr<CompletionQueue> receive_queue,
        Cq* send_cq, Cq* receive_cq);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
+    void on_failed_request(const FailedRequest& failed) noexcept override;
     void copy_attributes() noexcept;
     DescriptorLimits limits() const noexcept;
     [[gnu::always_inline]] bool holds_plain(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
@@ -73,9 +74,17 @@ private:
     [[gnu::noinline]] VIP_RETURN check_and_post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
     [[gnu::noinline]] VIP_RETURN post_any_send(VIP_DESCRIPTOR* descriptor) noexcept;
     [[gnu::noinline]] VIP_RETURN post_any_receive(VIP_DESCRIPTOR* descriptor) noexcept;
-    [[gnu::noinline, gnu::cold]] VIP_RETURN refuse_post(VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
+    [[gnu::noinline, gnu::cold]] VIP_RETURN refuse_post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
+                                                        QueueKind queue) noexcept;
     [[gnu::noinline, gnu::cold]] VIP_RETURN refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource,
-                                                   VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept;
+                                                   VIP_DESCRIPTOR* descriptor, QueueKind queue,
+                                                   const Reason& why) noexcept;
+    [[gnu::noinline, gnu::cold]] Reason why_not_postable(const VIP_DESCRIPTOR* descriptor,
+                                                         VIP_MEM_HANDLE memory) const noexcept;
+    /// Says what is wrong with a descriptor that will complete with an error.
+    [[gnu::noinline, gnu::cold]] void explain_fault(const VIP_DESCRIPTOR& descriptor, QueueKind queue,
+                                                    CompletionCode code) noexcept;
+    [[gnu::cold]] void log_failed(const FailedRequest& failed, const char* code) const noexcept;
     [[gnu::cold]] VIP_RETURN not_idle() const noexcept;
     [[gnu::noinline, gnu::cold]] VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor,
                                                        QueueKind queue) noexcept;

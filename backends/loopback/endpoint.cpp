@@ -13,12 +13,7 @@
 namespace viaduct::loopback {
 
 Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
-    : device_(device),
-      attributes_(init.attributes),
-      max_transfer_bytes_(transfer_limit(init.attributes, device.attributes())),
-      domain_id_(static_cast<const ProtectionDomain*>(init.domain)->id()),
-      context_(init.context),
-      observer_(*init.observer),
+    : EndpointBase(device, init),
       send_(*this, init.context, *static_cast<CompletionQueue*>(init.send_queue), init.send_depth),
       receive_(*this, init.context, *static_cast<CompletionQueue*>(init.receive_queue), init.receive_depth,
                static_cast<SharedReceiveQueue*>(init.shared_receives)),
@@ -44,75 +39,22 @@ Endpoint::~Endpoint() {
     device_.endpoint_closed();
 }
 
-const DeviceAttributes& Endpoint::device_attributes() const noexcept { return device_.attributes(); }
+OwnRegionTable& Endpoint::regions() const noexcept { return device_.regions(); }
 
-Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept try {
-    auto& own = static_cast<MemoryWindow&>(window);
-    const auto key = device_.regions().prepare({.window = own.number(),
-                                                .region = request.length == 0 ? 0 : request.region->key(),
-                                                .base = reinterpret_cast<std::uint64_t>(request.address),
-                                                .length = request.length,
-                                                .access = request.access});
-    if (!key.ok()) return key.status();
-    std::size_t posted = 0;
-    SendRequest turn;
-    turn.context = request.context;
-    turn.opcode = Opcode::BindWindow;
-    turn.fence = request.fence;
-    turn.signaled = request.signaled;
-    turn.remote.key = key.value();
-    const Status status = post_send({&turn, 1}, posted);
-    if (status.ok())
-        own.will_have(key.value());
-    else
-        forget_window(key.value());
-    return status;
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
-}
+support::Flusher& Endpoint::flusher() const noexcept { return device_.flusher(); }
 
-std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
-    return queue == QueueKind::Send ? send_.outstanding() : receive_.outstanding();
-}
-
-EndpointCounters Endpoint::counters() const noexcept {
-    EndpointCounters counters{.retries = retries_.value()};
-    send_.add_to(counters);
-    receive_.add_to(counters);
-    return counters;
+Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept {
+    return support::guarded([&] {
+        return post_bind(window, request, [this](const SendRequest& turn) {
+            std::size_t posted = 0;
+            return post_send({&turn, 1}, posted);
+        });
+    });
 }
 
 unsigned Endpoint::local_uses(const RegionView& region) const noexcept {
     if (region.domain != domain_id_) return 0;
     return (region.is_usable(false) ? local_read : 0u) | (region.is_usable(true) ? local_write : 0u);
-}
-
-CompletionCode Endpoint::bind_window(std::uint32_t key) noexcept {
-    return device_.regions().bind(key, domain_id_, connection_->number());
-}
-
-void Endpoint::forget_window(std::uint32_t key) noexcept { device_.regions().forget(key); }
-
-bool Endpoint::invalidate_window(std::uint32_t key) noexcept {
-    return device_.regions().invalidate(key, connection_->number());
-}
-
-bool Endpoint::peer_may_access(RemoteUse use, std::uint32_t key, std::uint64_t address,
-                               std::uint64_t length) const noexcept {
-    const auto region = look_up(device_.regions().table(), key);
-    return region && region->allows(use, attributes_.access, domain_id_, connection_->number(), address, length);
-}
-
-std::shared_ptr<support::FlushJob> Endpoint::start_flush(std::uint64_t address, std::uint64_t length,
-                                                         std::uint32_t connection) noexcept try {
-    return device_.flusher().start(address, length, connection);
-} catch (const std::exception&) {
-    log(LogLevel::Error, "cannot flush: out of memory or threads");
-    return nullptr;
-}
-
-void Endpoint::raise(AsyncEventKind kind, CompletedOperation operation) noexcept {
-    device_.raise({.kind = kind, .endpoint_context = context_, .completion_queue_context = 0, .operation = operation});
 }
 
 /// Applies a change to both queues with both locks held. A shared lock is taken once; two locks are taken in order of
@@ -131,11 +73,7 @@ void Endpoint::with_queues_locked(Change change) noexcept {
 Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
     const std::lock_guard lock(ref_->mutex);
     if (!is_idle()) return {Code::InvalidState, "the attributes can be changed only while the endpoint is idle"};
-    with_queues_locked([&] {
-        attributes_ = attributes;
-        max_transfer_bytes_ = transfer_limit(attributes, device_.attributes());
-        domain_id_ = static_cast<const ProtectionDomain&>(domain).id();
-    });
+    with_queues_locked([&] { change(attributes, domain); });
     return {};
 }
 
@@ -324,8 +262,8 @@ void Endpoint::peer_hung_up(Connection& connection) noexcept {
     else if (connection.closed_on_purpose_by_peer())
         broke({.kind = ConnectionEventKind::Disconnected, .why = support::endings::disconnected},
               CompletionCode::Flushed);
-    else if (send_.is_refused())
-        broke({.kind = ConnectionEventKind::Lost, .why = support::endings::refused}, CompletionCode::Transport);
+    else if (const CompletionCode refused = send_.refusal(); refused != CompletionCode::Success)
+        broke({.kind = ConnectionEventKind::Lost, .why = support::words_of_peer(refused)}, CompletionCode::Transport);
     else
         broke({.kind = ConnectionEventKind::Lost, .reason = Code::Unreachable, .why = support::endings::peer_ended},
               CompletionCode::Transport);

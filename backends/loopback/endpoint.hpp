@@ -6,13 +6,15 @@
 #include "backends/loopback/receive_queue.hpp"
 #include "backends/loopback/region_table.hpp"
 #include "backends/loopback/send_queue.hpp"
+#include "backends/support/endpoint_base.hpp"
 #include "core/backend.hpp"
 
 namespace viaduct::loopback {
 
 class Connector;
+class MemoryWindow;
 
-class Endpoint final : public backend::Endpoint {
+class Endpoint final : public support::EndpointBase<Endpoint, Device, MemoryWindow> {
 public:
     Endpoint(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
@@ -42,8 +44,6 @@ public:
                               std::uint32_t key) noexcept override {
         return receive_.receive_one(context, address, length, key);
     }
-    std::uint32_t outstanding(QueueKind queue) const noexcept override;
-    EndpointCounters counters() const noexcept override;
     pid_t peer_process() const noexcept override { return peer_process_.load(std::memory_order_relaxed); }
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const ConnectParameters& parameters) noexcept override;
@@ -52,9 +52,9 @@ public:
     void fail() noexcept override;
 
     // For the work queues, with the lock of a completion queue held.
-    const EndpointAttributes& attributes() const noexcept { return attributes_; }
-    const DeviceAttributes& device_attributes() const noexcept;
-    std::uint32_t domain_id() const noexcept { return domain_id_; }
+    OwnRegionTable& regions() const noexcept;
+    support::Flusher& flusher() const noexcept;
+    std::uint32_t connection_number() const noexcept { return connection_->number(); }
     /// Checks access to the first `bytes` bytes of an SGE. `cache`: of the caller. Without `looks_up`, returns false if
     /// they are not in the region that was used last.
     template <bool looks_up = true>
@@ -66,20 +66,6 @@ public:
         return bytes == 0 || cache.allows(sge.key, address, bytes, use,
                                           [this](const RegionView& region) { return local_uses(region); });
     }
-    bool shares_receives() const noexcept { return receive_.is_shared(); }
-    std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }
-    std::uint64_t context() const noexcept { return context_; }
-    // Memory windows; see OwnRegionTable.
-    CompletionCode bind_window(std::uint32_t key) noexcept;
-    void forget_window(std::uint32_t key) noexcept;
-    bool invalidate_window(std::uint32_t key) noexcept;
-    bool peer_may_access(RemoteUse use, std::uint32_t key, std::uint64_t address, std::uint64_t length) const noexcept;
-
-    /// Returns null if out of memory or threads.
-    std::shared_ptr<support::FlushJob> start_flush(std::uint64_t address, std::uint64_t length,
-                                                   std::uint32_t connection) noexcept;
-    void raise(AsyncEventKind kind, CompletedOperation operation) noexcept;
-
     /// Called after an error that ends the connection. The queues stop until the agent has flushed them.
     void request_break() noexcept;
     /// Called when the send queue has completed what must precede the end of the connection.
@@ -88,7 +74,6 @@ public:
 
     // For connections and connectors, with the mutex of the reference held.
     std::shared_ptr<EndpointRef> ref() const noexcept { return ref_; }
-    Device& device() noexcept { return device_; }
     bool is_idle() const noexcept { return connection_ == nullptr && connector_ == nullptr && !broken_; }
     bool serve(Connection& connection) noexcept;
     bool is_still_polled(const Connection& connection) noexcept;
@@ -106,14 +91,12 @@ public:
     /// Starts to use an open connection.
     void establish(std::shared_ptr<Connection> connection) noexcept;
 
-    /// Called when the connector repeats its request.
-    void count_retry() noexcept { retries_.add(); }
-
     /// Ends a connection attempt and reports the event to the observer. A connector that calls this must keep itself
     /// alive.
     void connecting_finished(const ConnectionEvent& event) noexcept;
 
 private:
+    friend EndpointBase;
     enum LocalUse : unsigned { local_read = 1, local_write = 2 };
     unsigned local_uses(const RegionView& region) const noexcept;
     template <class Change>
@@ -122,12 +105,6 @@ private:
                                                              CompletionCode in_flight) noexcept;
     void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false) noexcept;
 
-    Device& device_;
-    EndpointAttributes attributes_;
-    std::uint32_t max_transfer_bytes_;  // the value in effect
-    std::uint32_t domain_id_;
-    const std::uint64_t context_;
-    EndpointObserver& observer_;
     SendQueue send_;
     ReceiveQueue receive_;
     std::atomic<bool> breaking_{false};
@@ -141,7 +118,6 @@ private:
     std::shared_ptr<Connection> connection_;
     std::shared_ptr<Connector> connector_;
     bool broken_ = false;
-    Counter retries_;
     std::atomic<pid_t> peer_process_{0};
 };
 

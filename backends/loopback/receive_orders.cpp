@@ -25,6 +25,15 @@ RemoteUse use_of(SlotKind kind) noexcept {
     }
 }
 
+CompletedOperation operation_of(RemoteUse use) noexcept {
+    switch (use) {
+        case RemoteUse::Read: return CompletedOperation::RdmaRead;
+        case RemoteUse::Flush: return CompletedOperation::Flush;
+        case RemoteUse::Atomic: return CompletedOperation::FetchAdd;
+        default: return CompletedOperation::RdmaWrite;
+    }
+}
+
 CountedOperation served(RemoteUse use) noexcept {
     switch (use) {
         case RemoteUse::Read: return CountedOperation::ServeRead;
@@ -59,16 +68,13 @@ bool execute_order(SlotKind kind, const wire::AgentTransfer& order, std::byte* a
 bool ReceiveQueue::is_flushed(const wire::Slot& slot) noexcept {
     if (flush_ != nullptr) return flush_->state.load(std::memory_order_acquire) != support::FlushJob::State::Running;
     const wire::AgentTransfer order = agent_order(slot);
-    if (!endpoint_.peer_may_access(RemoteUse::Flush, order.key, order.address, order.value)) return true;
-    flush_ = endpoint_.start_flush(order.address, order.value, connection_->number());
+    if (!endpoint_.peer_may_access(RemoteUse::Flush, {order.address, order.key}, order.value)) return true;
+    flush_ = endpoint_.start_flush(order.address, order.value);
     return flush_ == nullptr;
 }
 
-void ReceiveQueue::refuse_order(RemoteUse use) noexcept {
-    if (use == RemoteUse::Write || use == RemoteUse::Atomic)
-        endpoint_.raise(AsyncEventKind::RemoteWriteProtection, CompletedOperation::RdmaWrite);
-    else
-        endpoint_.raise(AsyncEventKind::RemoteReadProtection, CompletedOperation::RdmaRead);
+void ReceiveQueue::refuse_order(RemoteUse use, const wire::AgentTransfer& order, std::uint64_t bytes) noexcept {
+    endpoint_.refused_access(use, operation_of(use), {order.address, order.key}, bytes);
     fail_connection(wire::Fault::Protection);
 }
 
@@ -77,8 +83,8 @@ void ReceiveQueue::finish_flush(const wire::Slot& slot) noexcept {
     const auto job = std::exchange(flush_, nullptr);
     if (job != nullptr && job->state.load(std::memory_order_acquire) == support::FlushJob::State::Done) return;
     const wire::AgentTransfer order = agent_order(slot);
-    if (!endpoint_.peer_may_access(RemoteUse::Flush, order.key, order.address, order.value))
-        return refuse_order(RemoteUse::Flush);
+    if (!endpoint_.peer_may_access(RemoteUse::Flush, {order.address, order.key}, order.value))
+        return refuse_order(RemoteUse::Flush, order, order.value);
     fail_connection(wire::Fault::Operation);
 }
 
@@ -91,8 +97,9 @@ void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& s
         (word && (arrival.length != 8 || order.address % 8 != 0)))
         return stop();
     const RemoteUse use = use_of(arrival.kind);
-    if (!endpoint_.peer_may_access(use, order.key, order.address, arrival.length)) return refuse_order(use);
-    if (!execute_order(arrival.kind, order, ring_.ring().area + order.offset, arrival.length)) return refuse_order(use);
+    if (!endpoint_.peer_may_access(use, {order.address, order.key}, arrival.length) ||
+        !execute_order(arrival.kind, order, ring_.ring().area + order.offset, arrival.length))
+        return refuse_order(use, order, arrival.length);
     traffic_.add(served(use), Way::Agent, arrival.length);
 }
 

@@ -373,13 +373,13 @@ bool ReceiveQueue::have_receive() noexcept {
         case SlotKind::RefusedNotice: return consume_notice(arrival);
         case SlotKind::NoReceive:
             // On reliable levels the sender breaks the connection, and its hang-up follows this slot.
-            return endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, CompletedOperation::Receive);
+            return endpoint_.missed_receive(CompletedOperation::Receive);
         case SlotKind::WriteAborted:
             return endpoint_.raise(AsyncEventKind::RemoteWriteAborted, CompletedOperation::RdmaWrite);
         case SlotKind::WriteRefused:
-            return endpoint_.raise(AsyncEventKind::RemoteWriteProtection, CompletedOperation::RdmaWrite);
+            return was_refused(AsyncEventKind::RemoteWriteProtection, CompletedOperation::RdmaWrite);
         case SlotKind::ReadRefused:
-            return endpoint_.raise(AsyncEventKind::RemoteReadProtection, CompletedOperation::RdmaRead);
+            return was_refused(AsyncEventKind::RemoteReadProtection, CompletedOperation::RdmaRead);
         case SlotKind::AgentWrite:
         case SlotKind::AgentRead:
         case SlotKind::AgentAtomic:
@@ -390,12 +390,19 @@ bool ReceiveQueue::have_receive() noexcept {
     stop();  // invalid kind: the peer violates the protocol
 }
 
+/// The peer has found that its request may not access this end's memory.
+void ReceiveQueue::was_refused(AsyncEventKind kind, CompletedOperation operation) noexcept {
+    endpoint_.raise(kind, operation);
+    endpoint_.tell_of_peer(operation, CompletionCode::Success,
+                           "the key, the address or a right is wrong; its log says which");
+}
+
 void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
     if (arrival.payload == nullptr) return stop();
     const bool last = (arrival.flags & wire::slot_flags::more) == 0;
     if (!is(in_message)) {
         if (entries_.empty()) {  // a correct peer sends NoReceive instead
-            endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, CompletedOperation::Receive);
+            endpoint_.missed_receive(CompletedOperation::Receive);
             return stop();
         }
         begin_message();
@@ -408,7 +415,7 @@ void ReceiveQueue::receive_fragment(const Arrival& arrival) noexcept {
 void ReceiveQueue::consume_notice(const Arrival& arrival) noexcept {
     if (is(in_message)) return stop();  // the receive belongs to the message
     if (entries_.empty()) {
-        endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, arrival.operation);
+        endpoint_.missed_receive(arrival.operation);
         return fail_connection(wire::Fault::Operation);
     }
     if (arrival.kind == SlotKind::NoticeAborted) return fail_front(arrival, CompletionCode::PartialMessage);

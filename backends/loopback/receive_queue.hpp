@@ -129,7 +129,8 @@ private:
     [[gnu::noinline]] void consume_notice(const Arrival& arrival) noexcept;
     [[gnu::noinline]] void serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept;
     [[gnu::noinline]] void finish_flush(const wire::Slot& slot) noexcept;
-    [[gnu::noinline]] void refuse_order(RemoteUse use) noexcept;
+    [[gnu::noinline]] void was_refused(AsyncEventKind kind, CompletedOperation operation) noexcept;
+    [[gnu::noinline]] void refuse_order(RemoteUse use, const wire::AgentTransfer& order, std::uint64_t bytes) noexcept;
     [[gnu::noinline]] void fail_connection(wire::Fault fault) noexcept;
     void stop() noexcept;
     void confirm_if_due(std::uint8_t seen) noexcept;

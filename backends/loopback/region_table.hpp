@@ -50,6 +50,8 @@ public:
     int memory_fd() const noexcept { return memory_.get(); }
     const wire::RegionTable& table() const noexcept { return *mapping_.as<wire::RegionTable>(); }
 
+    std::optional<RegionView> find_region(std::uint32_t key) const noexcept { return look_up(table(), key); }
+
     /// Publishes a region and returns its key. InvalidParameter: the memory is not mapped. NoResources: the table is
     /// full.
     Result<std::uint32_t> add(void* address, std::uint64_t length, std::uint32_t domain, Access access);
@@ -69,7 +71,6 @@ private:
     auto lock() noexcept { return std::unique_lock(*mutex_); }
     std::uint32_t take_key() noexcept;
     void give_back(std::uint32_t key) noexcept;
-    std::optional<RegionView> find_region(std::uint32_t key) const noexcept { return look_up(table(), key); }
     void publish(std::uint32_t key, const RegionView& view) noexcept;
     void end(std::uint32_t key) noexcept;
 

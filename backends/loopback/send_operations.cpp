@@ -25,6 +25,12 @@ std::uint32_t word_of(const SendRequest& request) noexcept {
     return request.opcode == Opcode::SendInvalidate ? request.remote.key : request.immediate;
 }
 
+/// How many bytes of the peer's memory an operation needs.
+template <class Operation>
+std::uint64_t bytes_accessed(const Operation& operation) noexcept {
+    return operation.request.opcode == Opcode::Flush ? operation.request.flush_bytes : operation.total;
+}
+
 std::uint32_t next_fragment(std::uint64_t total, std::uint64_t moved) noexcept {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(total - moved, wire::fragment_bytes));
 }
@@ -144,13 +150,9 @@ CompletionCode SendQueue::check_pieces(const Operation& operation) noexcept {
 /// Performs the target's protection check here, because the target is passive.
 bool SendQueue::may_access(const RegionView& region, const Operation& operation) const noexcept {
     const SendRequest& request = operation.request;
-    const bool flush = request.opcode == Opcode::Flush;
-    RemoteUse use = flush ? RemoteUse::Flush : RemoteUse::Write;
-    if (request.opcode == Opcode::RdmaRead) use = RemoteUse::Read;
-    if (is_fetching_atomic(request.opcode)) use = RemoteUse::Atomic;
-    return region.allows(use, connection_->remote_attributes().access, connection_->peer_domain(),
-                         connection_->peer_number(), request.remote.address,
-                         flush ? request.flush_bytes : operation.total);
+    return region.allows(support::use_of(request.opcode), connection_->remote_attributes().access,
+                         connection_->peer_domain(), connection_->peer_number(), request.remote.address,
+                         bytes_accessed(operation));
 }
 
 /// Selects a method to access the peer's memory: directly if it is mapped here, otherwise through the kernel, otherwise
@@ -373,10 +375,16 @@ SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
         kind = SlotKind::RefusedNotice;
     ring_.publish(ring_.next(), kind, 0, 0, request.immediate);
     ring_.ring();
-    operation.refused = true;
-    refusals_.add();
     const bool told = request.opcode != Opcode::RdmaWrite || support::reports_refusals(endpoint_.attributes());
-    return fail(operation, told ? CompletionCode::RemoteProtection : CompletionCode::Success);
+    const CompletionCode code = told ? CompletionCode::RemoteProtection : CompletionCode::Success;
+    if (support::wants_reasons())
+        explain_refusal(
+            operation, code,
+            support::why_inaccessible(
+                support::use_of(request.opcode), request.remote, bytes_accessed(operation),
+                connection_->peer().region(request.remote.key),
+                {connection_->remote_attributes().access, connection_->peer_domain(), connection_->peer_number()}));
+    return finish_refused(operation, code);
 }
 
 /// The peer has posted no receive (guide, section 3.8.1, Receive Queue Empty).
@@ -384,10 +392,16 @@ SendQueue::Outcome SendQueue::finish_without_receive(Operation& operation) noexc
     if (!may_fail()) return Outcome::Blocked;
     ring_.publish(ring_.next(), SlotKind::NoReceive, 0, 0, 0);
     ring_.ring();
+    const CompletionCode code =
+        support::reports_refusals(endpoint_.attributes()) ? CompletionCode::RemoteOperation : CompletionCode::Success;
+    if (support::wants_reasons()) explain_refusal(operation, code, "the peer has posted no receive");
+    return finish_refused(operation, code);
+}
+
+SendQueue::Outcome SendQueue::finish_refused(Operation& operation, CompletionCode code) noexcept {
     operation.refused = true;
     refusals_.add();
-    return fail(operation, support::reports_refusals(endpoint_.attributes()) ? CompletionCode::RemoteOperation
-                                                                             : CompletionCode::Success);
+    return fail(operation, code);
 }
 
 }  // namespace viaduct::loopback

@@ -376,12 +376,14 @@ void SendQueue::attach(Connection& connection, const RingConsumer& incoming) noe
     end_drain();
 }
 
+CompletionCode SendQueue::refusal() const noexcept { return fault_code(ring_.fault()); }
+
 void SendQueue::detach(CompletionCode in_flight) noexcept {
     CompletionCode refused = CompletionCode::Success;
     if (connection_ != nullptr) {
         read_consumed();
         retire();
-        refused = fault_code(ring_.fault());
+        refused = refusal();
     }
     flush_all(in_flight, refused);
     suspend();

@@ -66,8 +66,8 @@ public:
     void drain() noexcept;
     using SendOrder::has_drained;
 
-    /// Whether the peer broke the connection because of a request of this queue.
-    bool is_refused() const noexcept { return ring_.fault() != wire::Fault::None; }
+    /// The code of the request because of which the peer broke the connection; Success: none.
+    CompletionCode refusal() const noexcept;
 
     /// Adds the counters. Needs no lock.
     void add_to(EndpointCounters& counters) const noexcept;
@@ -157,6 +157,7 @@ private:
     [[gnu::noinline]] Outcome notify_write(Operation& operation) noexcept;
     Outcome hand_over(Operation& operation, std::uint8_t confirmation) noexcept;
     [[gnu::noinline]] Outcome refuse(Operation& operation) noexcept;
+    Outcome finish_refused(Operation& operation, CompletionCode code) noexcept;
     [[gnu::noinline]] static std::uint64_t usable_bytes(const Operation& operation) noexcept;
     [[gnu::noinline]] Outcome abort(Operation& operation) noexcept;
     [[gnu::noinline]] Outcome finish_without_receive(Operation& operation) noexcept;

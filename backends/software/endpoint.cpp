@@ -11,13 +11,8 @@
 namespace viaduct::software {
 
 Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
-    : device_(device),
+    : EndpointBase(device, init),
       node_(device.node()),
-      attributes_(init.attributes),
-      max_transfer_bytes_(transfer_limit(init.attributes, device.attributes())),
-      domain_id_(static_cast<const ProtectionDomain*>(init.domain)->id()),
-      context_(init.context),
-      observer_(*init.observer),
       send_(*this, *static_cast<CompletionQueue*>(init.send_queue), init.send_depth),
       receive_(*this, *static_cast<CompletionQueue*>(init.receive_queue), init.receive_depth,
                static_cast<SharedReceiveQueue*>(init.shared_receives)) {
@@ -32,7 +27,11 @@ Endpoint::~Endpoint() {
     device_.endpoint_closed();
 }
 
-const DeviceAttributes& Endpoint::device_attributes() const noexcept { return device_.attributes(); }
+Regions& Endpoint::regions() const noexcept { return node_.regions(); }
+
+support::Flusher& Endpoint::flusher() const noexcept { return node_.flusher(); }
+
+std::uint32_t Endpoint::connection_number() const noexcept { return connection_->number(); }
 
 // ---- Posting -----------------------------------------------------------------------------------------------------
 
@@ -54,39 +53,10 @@ Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::siz
 }
 
 Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept {
-    return support::guarded([&]() -> Status {
-        auto& own = static_cast<MemoryWindow&>(window);
+    return support::guarded([&] {
         const Node::Guard guard(node_);
-        const auto key = node_.regions().prepare({.window = own.number(),
-                                                  .region = request.length == 0 ? 0 : request.region->key(),
-                                                  .base = reinterpret_cast<std::uint64_t>(request.address),
-                                                  .length = request.length,
-                                                  .access = request.access});
-        if (!key.ok()) return key.status();
-        SendRequest turn;
-        turn.context = request.context;
-        turn.opcode = Opcode::BindWindow;
-        turn.fence = request.fence;
-        turn.signaled = request.signaled;
-        turn.remote.key = key.value();
-        const Status status = send_.post(turn);
-        if (status.ok())
-            own.will_have(key.value());
-        else
-            forget_window(key.value());
-        return status;
+        return post_bind(window, request, [this](const SendRequest& turn) { return send_.post(turn); });
     });
-}
-
-EndpointCounters Endpoint::counters() const noexcept {
-    EndpointCounters counters{.retries = retries_.value()};
-    send_.add_to(counters);
-    receive_.add_to(counters);
-    return counters;
-}
-
-std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
-    return queue == QueueKind::Send ? send_.outstanding() : receive_.outstanding();
 }
 
 // ---- Rights ------------------------------------------------------------------------------------------------------
@@ -98,46 +68,15 @@ bool Endpoint::may_use(const Sge& sge, std::uint64_t bytes, bool written) const 
            region->covers(reinterpret_cast<std::uint64_t>(sge.address), bytes);
 }
 
-bool Endpoint::peer_may_access(RemoteUse use, std::uint32_t key, std::uint64_t address,
-                               std::uint64_t length) const noexcept {
-    if (length == 0 && use != RemoteUse::Flush) return true;
-    const RegionView* region = node_.regions().find(key);
-    return region != nullptr &&
-           region->allows(use, attributes_.access, domain_id_, connection_->number(), address, length);
-}
-
 bool Endpoint::has_file(std::uint32_t key) const noexcept {
     const RegionView* region = node_.regions().find(key);
     return region != nullptr && region->has_file();
 }
 
-CompletionCode Endpoint::bind_window(std::uint32_t key) noexcept {
-    return node_.regions().bind(key, domain_id_, connection_->number());
-}
-
-void Endpoint::forget_window(std::uint32_t key) noexcept { node_.regions().forget(key); }
-
-bool Endpoint::invalidate_window(std::uint32_t key) noexcept {
-    return node_.regions().invalidate(key, connection_->number());
-}
-
-std::shared_ptr<support::FlushJob> Endpoint::start_flush(std::uint64_t address, std::uint64_t length) noexcept try {
-    return node_.start_flush(address, length, connection_->number());
-} catch (const std::exception&) {
-    log(LogLevel::Error, "cannot flush: out of memory or threads");
-    return nullptr;
-}
-
-void Endpoint::raise(AsyncEventKind kind, CompletedOperation operation) noexcept {
-    device_.raise({.kind = kind, .endpoint_context = context_, .completion_queue_context = 0, .operation = operation});
-}
-
 Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
     const Node::Guard guard(node_);
     if (!is_idle()) return {Code::InvalidState, "the attributes can be changed only while the endpoint is idle"};
-    attributes_ = attributes;
-    max_transfer_bytes_ = transfer_limit(attributes, device_.attributes());
-    domain_id_ = static_cast<const ProtectionDomain&>(domain).id();
+    change(attributes, domain);
     return {};
 }
 
@@ -280,8 +219,8 @@ void Endpoint::peer_ended(Connection& connection, bool on_purpose, CompletionCod
     if (breaking_)
         broke(loss_by_this_side(), CompletionCode::Transport, false, refused);
     else if (refused != CompletionCode::Success)
-        broke({.kind = ConnectionEventKind::Lost, .why = support::endings::refused}, CompletionCode::Transport, false,
-              refused);
+        broke({.kind = ConnectionEventKind::Lost, .why = support::words_of_peer(refused)}, CompletionCode::Transport,
+              false, refused);
     else if (on_purpose)
         broke({.kind = ConnectionEventKind::Disconnected, .why = support::endings::disconnected},
               CompletionCode::Flushed);

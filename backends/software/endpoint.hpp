@@ -4,14 +4,16 @@
 
 #include "backends/software/receive_queue.hpp"
 #include "backends/software/send_queue.hpp"
+#include "backends/support/endpoint_base.hpp"
 #include "core/backend.hpp"
 
 namespace viaduct::software {
 
 class Connector;
 class Device;
+class MemoryWindow;
 
-class Endpoint final : public backend::Endpoint {
+class Endpoint final : public support::EndpointBase<Endpoint, Device, MemoryWindow> {
 public:
     Endpoint(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
@@ -19,8 +21,6 @@ public:
     Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override;
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
-    std::uint32_t outstanding(QueueKind queue) const noexcept override;
-    EndpointCounters counters() const noexcept override;
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const ConnectParameters& parameters) noexcept override;
     void disconnect() noexcept override;
@@ -28,25 +28,16 @@ public:
     void fail() noexcept override;
 
     // The lock of the node must be held for the functions below.
-    Device& device() noexcept { return device_; }
     Node& node() noexcept { return node_; }
-    const EndpointAttributes& attributes() const noexcept { return attributes_; }
-    const DeviceAttributes& device_attributes() const noexcept;
-    std::uint64_t context() const noexcept { return context_; }
-    std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }
-    bool shares_receives() const noexcept { return receive_.is_shared(); }
     bool is_idle() const noexcept { return connection_ == nullptr && connector_ == nullptr && !broken_; }
 
     // For the work queues.
+    Regions& regions() const noexcept;
+    support::Flusher& flusher() const noexcept;
+    std::uint32_t connection_number() const noexcept;
     /// Checks access to the first `bytes` bytes of an SGE.
     bool may_use(const Sge& sge, std::uint64_t bytes, bool written) const noexcept;
-    bool peer_may_access(RemoteUse use, std::uint32_t key, std::uint64_t address, std::uint64_t length) const noexcept;
     bool has_file(std::uint32_t key) const noexcept;
-    CompletionCode bind_window(std::uint32_t key) noexcept;
-    void forget_window(std::uint32_t key) noexcept;
-    bool invalidate_window(std::uint32_t key) noexcept;
-    std::shared_ptr<support::FlushJob> start_flush(std::uint64_t address, std::uint64_t length) noexcept;
-    void raise(AsyncEventKind kind, CompletedOperation operation) noexcept;
 
     /// Called after an error that ends the connection. The queues stop; end() follows.
     void request_break() noexcept;
@@ -69,26 +60,19 @@ public:
 
     /// The peer has ended the connection. `refused`: how the oldest request without an answer completes.
     void peer_ended(Connection& connection, bool on_purpose, CompletionCode refused = CompletionCode::Success) noexcept;
-    /// Called when the connector repeats its request.
-    void count_retry() noexcept { retries_.add(); }
 
     /// Ends a connection attempt and reports the event.
     void connecting_finished(const ConnectionEvent& event) noexcept;
 
 private:
+    friend EndpointBase;
     void end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight,
                         CompletionCode refused = CompletionCode::Success) noexcept;
     ConnectionEvent loss_by_this_side() const noexcept;
     void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false,
                CompletionCode refused = CompletionCode::Success) noexcept;
 
-    Device& device_;
     Node& node_;
-    EndpointAttributes attributes_;
-    std::uint32_t max_transfer_bytes_;  // the value in effect
-    std::uint32_t domain_id_;
-    const std::uint64_t context_;
-    EndpointObserver& observer_;
     SendQueue send_;
     ReceiveQueue receive_;
     std::shared_ptr<Connection> connection_;
@@ -96,7 +80,6 @@ private:
     bool breaking_ = false;  // end() follows
     bool ending_ = false;    // likewise
     bool broken_ = false;
-    Counter retries_;
 };
 
 }  // namespace viaduct::software

@@ -120,11 +120,8 @@ public:
     bool keep_closing(const std::shared_ptr<Connection>& connection) noexcept;
     void forget_closing(const Connection& connection) noexcept;
 
-    /// Makes a range durable and resumes the connection.
-    std::shared_ptr<support::FlushJob> start_flush(std::uint64_t address, std::uint64_t length,
-                                                   std::uint32_t connection) {
-        return flusher_.start(address, length, connection);
-    }
+    /// Resumes the connection when a range is durable.
+    support::Flusher& flusher() noexcept { return flusher_; }
 
 private:
     Node(const HostAddress& host, std::unique_ptr<Transport> transport);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/software/receive_queue.hpp"
 
+#include "backends/software/device.hpp"
 #include "backends/software/endpoint.hpp"
 #include "backends/software/node.hpp"
 #include "backends/support/atomic_word.hpp"
@@ -13,6 +14,13 @@ bool has(const FrameHeader& header, std::uint8_t flag) noexcept { return (header
 
 bool notifies(const FrameHeader& header) noexcept {
     return header.kind == FrameKind::Write && has(header, frame_flags::immediate);
+}
+
+RemoteAddress remote_of(const FrameHeader& header) noexcept { return {header.address, header.key}; }
+
+CompletedOperation operation_of(FrameKind kind) noexcept {
+    if (kind == FrameKind::FetchAdd) return CompletedOperation::FetchAdd;
+    return kind == FrameKind::CompareSwap ? CompletedOperation::CompareSwap : CompletedOperation::AtomicWrite;
 }
 
 support::Arrival arrival_of(const FrameHeader& header) noexcept {
@@ -70,7 +78,7 @@ ReceiveQueue::Turn ReceiveQueue::find_receive(CompletedOperation operation) noex
     const bool waits = shared_ != nullptr ||
                        (is_reliable() && connection_->remote_attributes().receiver_not_ready == ReceiverNotReady::Wait);
     if (waits) return Turn::Later;
-    endpoint_.raise(AsyncEventKind::ReceiveQueueEmpty, operation);
+    endpoint_.missed_receive(operation);
     no_receive_ = is_reliable();
     refuse(CompletionCode::RemoteOperation);
     return Turn::Never;
@@ -142,15 +150,16 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
     }
     const bool last = !has(header, frame_flags::more);
     const bool aborted = last && has(header, frame_flags::aborted);
-    if (!skipping_ && !(endpoint_.peer_may_access(RemoteUse::Write, header.key, header.address, rest) &&
+    if (!skipping_ && !(endpoint_.peer_may_access(RemoteUse::Write, remote_of(header), rest) &&
                         support::deliver_piece(reinterpret_cast<std::byte*>(header.address), frame.payload.data(),
                                                frame.payload.size()))) {
         skipping_ = true;
         if (notice) {
+            endpoint_.explain_access(RemoteUse::Write, CompletedOperation::RdmaWrite, remote_of(header), rest);
             complete_front(arrival_of(header), CompletionCode::LocalProtection);
             refuse(CompletionCode::RemoteProtection);
         } else {
-            refuse_access(header, RemoteUse::Write, CompletedOperation::RdmaWrite);
+            refuse_access(header, RemoteUse::Write, CompletedOperation::RdmaWrite, rest);
         }
     }
     if (!skipping_) {
@@ -179,16 +188,16 @@ std::size_t ReceiveQueue::find_destination(const FrameHeader& header, std::span<
         if (check(header.total) != CompletionCode::Success) return 0;
         return support::to_iovecs(entries_.front().sges.span(), moved_, header.bytes, pieces);
     }
-    if (!endpoint_.peer_may_access(RemoteUse::Write, header.key, header.address, header.total - moved_)) return 0;
+    if (!endpoint_.peer_may_access(RemoteUse::Write, remote_of(header), header.total - moved_)) return 0;
     pieces[0] = {.iov_base = reinterpret_cast<void*>(header.address), .iov_len = header.bytes};
     return 1;
 }
 
 bool ReceiveQueue::read(const Frame& frame) noexcept {
     const FrameHeader& header = frame.header;
-    if (!endpoint_.peer_may_access(RemoteUse::Read, header.key, header.address, header.total)) {
+    if (!endpoint_.peer_may_access(RemoteUse::Read, remote_of(header), header.total)) {
         in_progress_ = nothing;
-        refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead);
+        refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead, header.total);
         return true;
     }
     if (in_progress_ == nothing) begin(header);
@@ -199,7 +208,7 @@ bool ReceiveQueue::read(const Frame& frame) noexcept {
                                                        moved_, header.total - moved_, 0, there);
         if (!there) {
             in_progress_ = nothing;
-            refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead);
+            refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead, header.total);
             return true;
         }
         if (!bytes) return false;
@@ -218,8 +227,8 @@ bool ReceiveQueue::change_word(const Frame& frame) noexcept {
         return false;
     }
     const RemoteUse use = fetches ? RemoteUse::Atomic : RemoteUse::Write;
-    if (in_progress_ == nothing && !endpoint_.peer_may_access(use, header.key, header.address, 8)) {
-        refuse_access(header, use, CompletedOperation::RdmaWrite);
+    if (in_progress_ == nothing && !endpoint_.peer_may_access(use, remote_of(header), 8)) {
+        refuse_access(header, use, operation_of(header.kind), 8);
         return true;
     }
     auto* const word = reinterpret_cast<std::byte*>(header.address);
@@ -233,7 +242,7 @@ bool ReceiveQueue::change_word(const Frame& frame) noexcept {
             support::atomic_word(word).store(value, std::memory_order_release);
     };
     if (in_progress_ == nothing && !survives(change)) {
-        refuse_access(header, use, CompletedOperation::RdmaWrite);
+        refuse_access(header, use, operation_of(header.kind), 8);
         return true;
     }
     if (!fetches) {
@@ -253,9 +262,9 @@ bool ReceiveQueue::change_word(const Frame& frame) noexcept {
 bool ReceiveQueue::flush(const Frame& frame) noexcept {
     const FrameHeader& header = frame.header;
     const std::uint64_t bytes = word_at(frame.payload, 0);
-    if (!endpoint_.peer_may_access(RemoteUse::Flush, header.key, header.address, bytes)) {
+    if (!endpoint_.peer_may_access(RemoteUse::Flush, remote_of(header), bytes)) {
         flush_.reset();
-        refuse_access(header, RemoteUse::Flush, CompletedOperation::RdmaRead);
+        refuse_access(header, RemoteUse::Flush, CompletedOperation::Flush, bytes);
         return true;
     }
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -269,9 +278,9 @@ bool ReceiveQueue::flush(const Frame& frame) noexcept {
     return true;
 }
 
-void ReceiveQueue::refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation) noexcept {
-    const bool writes = use == RemoteUse::Write || use == RemoteUse::Atomic;
-    endpoint_.raise(writes ? AsyncEventKind::RemoteWriteProtection : AsyncEventKind::RemoteReadProtection, operation);
+void ReceiveQueue::refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation,
+                                 std::uint64_t bytes) noexcept {
+    endpoint_.refused_access(use, operation, remote_of(header), bytes);
     refuse_request(header, CompletionCode::RemoteProtection);
 }
 

@@ -83,7 +83,8 @@ private:
     bool flush(const Frame& frame) noexcept;
     Turn find_receive(CompletedOperation operation) noexcept;
     void refuse_request(const FrameHeader& header, CompletionCode code) noexcept;
-    void refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation) noexcept;
+    void refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation,
+                       std::uint64_t bytes) noexcept;
     void violate(const char* how) noexcept;
     bool is_reliable() const noexcept;
 

@@ -27,6 +27,8 @@ public:
     void set_rights(std::uint32_t key, std::uint32_t domain, Access access) noexcept;
     void remove(std::uint32_t key) noexcept { regions_.erase(key); }
 
+    std::optional<RegionView> find_region(std::uint32_t key) const noexcept;
+
     /// Returns null if the key is not or no longer valid.
     const RegionView* find(std::uint32_t key) const noexcept {
         const auto found = regions_.find(key);
@@ -40,7 +42,6 @@ private:
     static int lock() noexcept { return 0; }
     std::uint32_t take_key() const noexcept;
     static void give_back(std::uint32_t) noexcept {}
-    std::optional<RegionView> find_region(std::uint32_t key) const noexcept;
     void publish(std::uint32_t key, const RegionView& view) { regions_.emplace(key, view); }
     void end(std::uint32_t key) noexcept { remove(key); }
 

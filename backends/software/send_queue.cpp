@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/software/device.hpp"
 #include "backends/software/endpoint.hpp"
 #include "backends/software/node.hpp"
 #include "backends/support/pieces.hpp"
@@ -95,10 +96,13 @@ void SendQueue::take_answer(support::ExecutedSend& executed) noexcept {
     if (answer_of(executed) != Answer::Data) return;
     const Fetch& fetch = fetches_.front();
     executed.code = fetch.code;
-    if (executed.code != CompletionCode::Success)
+    if (executed.code != CompletionCode::Success) {
         executed.bytes = 0;
-    else if (fetch.done)
+        tell(executed.operation, executed.code, executed.context,
+             "its memory is not registered or not mapped any more, or cannot be written");
+    } else if (fetch.done) {
         traffic_.add(fetch.operation, Way::Frame, fetch.total);
+    }
     fetches_.pop();
 }
 
@@ -249,6 +253,7 @@ void SendQueue::take_refusal(std::uint32_t request, CompletionCode code) noexcep
             refusals_.add();
             executed_[i].code = code;
             executed_[i].bytes = 0;
+            tell(executed_[i].operation, code, executed_[i].context, support::words_of_peer(code));
         }
     progress();
 }

@@ -8,6 +8,7 @@
 
 #include "backends/support/fifo.hpp"
 #include "backends/support/receive.hpp"
+#include "backends/support/refusals.hpp"
 #include "backends/support/traffic.hpp"
 #include "core/base/counter.hpp"
 #include "core/status.hpp"
@@ -32,6 +33,7 @@ struct Arrival {
 ///   - may_use(sge, bytes): whether a message may be written to the first bytes of an SGE;
 ///   - count(operation, way, bytes): counts a message that was received;
 ///   - refuse(code): the message could not be received; `code` is for the peer.
+/// Its endpoint has own_region(key), domain_id() and tell(failed request).
 template <class Queue>
 class ReceiveOrder {
 protected:
@@ -106,9 +108,11 @@ protected:
     }
 
     void fail_front(const Arrival& arrival, CompletionCode code) noexcept {
-        complete_front(arrival, code);
         const bool too_long = code == CompletionCode::LocalLength;
-        queue().refuse(too_long ? CompletionCode::RemoteLength : CompletionCode::RemoteOperation);
+        const CompletionCode told = too_long ? CompletionCode::RemoteLength : CompletionCode::RemoteOperation;
+        if (wants_reasons()) explain_failure(arrival, code, told);
+        complete_front(arrival, code);
+        queue().refuse(told);
     }
 
     void complete_front(const Arrival& arrival, CompletionCode code) noexcept {
@@ -142,6 +146,48 @@ private:
     friend Queue;
     ReceiveOrder() = default;
     Queue& queue() noexcept { return static_cast<Queue&>(*this); }
+
+    /// Says why the receive at the front fails. Front-ends say themselves what they have found.
+    [[gnu::cold, gnu::noinline]] void explain_failure(const Arrival& arrival, CompletionCode code,
+                                                      CompletionCode told) noexcept {
+        const Receive& entry = entries_.front();
+        if (entry.fault != CompletionCode::Success) return;
+        auto& endpoint = queue().endpoint();
+        const bool reliable = endpoint.attributes().reliability != Reliability::Unreliable;
+        FailedRequest failed{.operation = arrival.operation,
+                             .code = code,
+                             .told = reliable ? told : CompletionCode::Success,
+                             .context = entry.context,
+                             .why = {}};
+        if (code == CompletionCode::PartialMessage)
+            failed.why = "the sender's memory became inaccessible after a part was sent";
+        else if (code == CompletionCode::LocalLength)
+            failed.why = why_too_long(arrival.total, entry.room(), endpoint.max_transfer_bytes());
+        else if (arrival.operation == CompletedOperation::ReceiveRdmaWrite)
+            failed.why = "the RDMA write that announces itself was refused";
+        else
+            explain_pieces(failed, arrival, entry);
+        endpoint.tell(failed);
+    }
+
+    void explain_pieces(FailedRequest& failed, const Arrival& arrival, const Receive& entry) noexcept {
+        auto& endpoint = queue().endpoint();
+        std::uint64_t left = arrival.total;
+        for (int i = 0; const Sge& sge : entry.sges.span()) {
+            const std::uint64_t used = std::min<std::uint64_t>(sge.length, left);
+            failed.why = why_unusable(sge, used, endpoint.own_region(sge.key), endpoint.domain_id(), true);
+            if (!failed.why.empty()) {
+                failed.piece = i;
+                return;
+            }
+            left -= used;
+            ++i;
+        }
+        failed.why = arrival.invalidates
+                         ? explain("the message invalidates window %#x, which this endpoint has not bound",
+                                   arrival.immediate)
+                         : "its memory is not mapped any more, or cannot be written";
+    }
 
     /// Completes the receive. The data are in place; a window that the peer wants to invalidate is invalidated now.
     void finish_front(const Arrival& arrival) noexcept {

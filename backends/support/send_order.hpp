@@ -9,6 +9,7 @@
 
 #include "backends/support/fifo.hpp"
 #include "backends/support/pieces.hpp"
+#include "backends/support/refusals.hpp"
 #include "backends/support/send_request.hpp"
 #include "core/base/counter.hpp"
 #include "core/status.hpp"
@@ -59,6 +60,7 @@ struct ExecutedSend {
 ///   - awaited(operation, outcome): what the completion of an executed request waits for; counts the request;
 ///   - is_answered(executed), take_answer(executed): whether it has that, and what it says;
 ///   - has_begun(operation): whether the peer may have seen a part of it.
+/// Its endpoint has own_region(key), domain_id() and tell(failed request).
 template <class Queue, class Progress>
 class SendOrder {
 public:
@@ -85,10 +87,12 @@ protected:
         static_cast<Progress&>(operation) = {};
         entries_.commit();
         queue().count_posted();
-        if (!queue().is_attached())
-            flush_all(CompletionCode::Flushed, CompletionCode::Success);
-        else
+        if (queue().is_attached()) {
             queue().progress();
+        } else {
+            if (wants_reasons()) explain_refusal(operation, CompletionCode::Flushed, "the endpoint is not connected");
+            flush_all(CompletionCode::Flushed, CompletionCode::Success);
+        }
         return {};
     }
 
@@ -136,6 +140,7 @@ protected:
     Outcome fail(Operation& operation, CompletionCode code) noexcept {
         if (!may_fail()) return Outcome::Blocked;
         drop_binding(operation);
+        if (wants_reasons()) explain_failure(operation, code);
         operation.code = code;
         if (queue().endpoint().attributes().reliability != Reliability::Unreliable) queue().endpoint().request_break();
         return Outcome::Finished;
@@ -184,6 +189,14 @@ protected:
                       .invalidated = false});
     }
 
+    /// Says why the peer's side refuses a request, which completes with `code`.
+    void explain_refusal(const Operation& operation, CompletionCode code, const Reason& why) noexcept {
+        tell(operation_of(operation.request.opcode), code, operation.request.context, why);
+    }
+    void tell(CompletedOperation operation, CompletionCode code, std::uint64_t context, const Reason& why) noexcept {
+        queue().endpoint().tell({.operation = operation, .code = code, .context = context, .why = why});
+    }
+
     Counter refusals_;
     Fifo<Operation> entries_;          // not executed yet
     Fifo<ExecutedSend> executed_{16};  // before those; has room for all that is outstanding
@@ -199,6 +212,36 @@ private:
         Operation& operation = entries_.front();
         operation.request.sges = operation.sges.span();
         return operation;
+    }
+
+    /// Says why a request fails at this end. Front-ends say themselves what they have found, and the queue says why the
+    /// peer refuses one.
+    [[gnu::cold, gnu::noinline]] void explain_failure(const Operation& operation, CompletionCode code) noexcept {
+        const SendRequest& request = operation.request;
+        if (request.fault != CompletionCode::Success || code == CompletionCode::Success || is_refusal(code)) return;
+        auto& endpoint = queue().endpoint();
+        FailedRequest failed{
+            .operation = operation_of(request.opcode), .code = code, .context = request.context, .why = {}};
+        if (request.opcode == Opcode::BindWindow) {
+            failed.why =
+                "the region, the window and the endpoint are not of one protection domain, or the region lacks "
+                "a right";
+        } else if (code != CompletionCode::LocalProtection) {
+            failed.why = why_malformed(request, operation.total, endpoint.max_transfer_bytes());
+        } else {
+            failed.why = "its memory is not mapped any more, or cannot be written";
+            for (int i = 0; const Sge& sge : request.sges) {
+                const Reason why = why_unusable(sge, sge.length, endpoint.own_region(sge.key), endpoint.domain_id(),
+                                                fetches(request.opcode));
+                if (!why.empty()) {
+                    failed.piece = i;
+                    failed.why = why;
+                    break;
+                }
+                ++i;
+            }
+        }
+        endpoint.tell(failed);
     }
 
     void drop_binding(const Operation& operation) noexcept {
@@ -224,13 +267,13 @@ private:
     /// Completes a request that was not answered when the connection ended. The program may not want to be told that
     /// the peer has refused it; see RefusedWrite.
     void give_up(ExecutedSend executed, CompletionCode code) noexcept {
-        const bool refused = code == CompletionCode::RemoteProtection || code == CompletionCode::RemoteOperation ||
-                             code == CompletionCode::RemoteLength;
+        const bool refused = is_refusal(code);
         const bool sends =
             executed.operation == CompletedOperation::Send || executed.operation == CompletedOperation::RdmaWrite;
         if (refused) refusals_.add();
         const bool silent = refused && sends && !reports_refusals(queue().endpoint().attributes());
         executed.code = silent ? CompletionCode::Success : code;
+        if (refused && wants_reasons()) tell(executed.operation, executed.code, executed.context, words_of_peer(code));
         if (executed.code != CompletionCode::Success) executed.bytes = 0;
         complete(executed);
     }

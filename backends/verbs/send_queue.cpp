@@ -8,6 +8,7 @@
 
 #include "backends/support/pieces.hpp"
 #include "backends/support/post_each.hpp"
+#include "backends/support/refusals.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/pieces.hpp"
@@ -234,11 +235,17 @@ Status SendQueue::post(const SendRequest& request) noexcept {
     if (request.sges.size() > max_sges()) return {Code::InvalidParameter, "too many pieces"};
     if (!make_room()) return {Code::QueueFull, "send queue"};
     if (mode() == Mode::Idle || mode() == Mode::Broken) {
+        tell(request.context, operation_of(request.opcode), CompletionCode::Flushed, "the endpoint is not connected");
         flush_at_once(request.context, operation_of(request.opcode));
         return {};
     }
     const std::uint64_t bytes = support::total_length(request.sges);
     const CompletionCode fault = check(request, bytes);
+    if (fault != CompletionCode::Success && request.fault == CompletionCode::Success)
+        tell(request.context, operation_of(request.opcode), fault,
+             fault == CompletionCode::LocalProtection
+                 ? "a piece is not in memory that was registered in the domain of the endpoint"
+                 : support::why_malformed(request, bytes, max_transfer_bytes_));
     const auto success = fault == CompletionCode::Success ? Slot::Report::Always : Slot::Report::Examined;
     Slot& slot = fill_slot(request.context, operation_of(request.opcode), fault,
                            request.signaled ? success : Slot::Report::Failure);

@@ -7,6 +7,7 @@
 #include <bit>
 #include <utility>
 
+#include "backends/support/refusals.hpp"
 #include "backends/verbs/agent.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/regions.hpp"
@@ -58,6 +59,7 @@ WorkQueue::WorkQueue(QueueKind kind, CompletionQueue& completions, const WorkQue
       max_sges_(init.max_sges),
       mask_(std::bit_ceil(std::max(init.depth, 1u)) - 1),
       endpoint_context_(init.endpoint_context),
+      observer_(init.observer),
       memory_(std::make_unique_for_overwrite<std::byte[]>((mask_ + std::size_t{1}) * sizeof(Slot))),
       ring_(reinterpret_cast<Slot*>(memory_.get())) {
     completions_.attach(*this);
@@ -190,6 +192,10 @@ void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode 
     if (kind_ == QueueKind::Send && translation_.silent && is_remote(code) && !is_answered(slot.completion.operation))
         code = CompletionCode::Success;
     completion = slot.completion;
+    if (result.status != IBV_WC_SUCCESS && result.status != IBV_WC_WR_FLUSH_ERR &&
+        slot.fault == CompletionCode::Success)
+        tell(slot.completion.context, slot.completion.operation, code,
+             explain("the device says: %s (vendor error %u)", ibv_wc_status_str(result.status), result.vendor_err));
     if (code != CompletionCode::Success) {
         completion.code = code;
         completion.bytes = 0;
@@ -199,6 +205,12 @@ void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode 
         add_message(result, completion);
     else if (result.status == IBV_WC_REM_ACCESS_ERR)
         completion.operation = CompletedOperation::ReceiveRdmaWrite;
+}
+
+void WorkQueue::tell(std::uint64_t context, CompletedOperation operation, CompletionCode code,
+                     const Reason& why) const noexcept {
+    if (support::wants_reasons() && observer_ != nullptr)
+        observer_->on_failed_request({.operation = operation, .code = code, .context = context, .why = why});
 }
 
 void WorkQueue::add_message(const ibv_wc& result, Completion& completion) noexcept {

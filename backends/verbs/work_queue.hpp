@@ -57,6 +57,7 @@ struct WorkQueueInit {
     std::uint32_t depth = 0;
     std::uint32_t max_sges = 0;  ///< per request
     std::uint64_t endpoint_context = 0;
+    EndpointObserver* observer = nullptr;
 };
 
 /// Locks: posting requires mutex(), completing requires the lock of the completion queue. Lock order: mutex() first.
@@ -191,6 +192,9 @@ protected:
     void uncount() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
 
     /// Completes a request immediately.
+    /// Says why a request fails.
+    [[gnu::cold, gnu::noinline]] void tell(std::uint64_t context, CompletedOperation operation, CompletionCode code,
+                                           const Reason& why) const noexcept;
     [[gnu::cold, gnu::noinline]] void flush_at_once(std::uint64_t context, CompletedOperation operation) noexcept {
         count();
         complete_now(context, operation, CompletionCode::Flushed);
@@ -231,6 +235,7 @@ private:
     const std::uint32_t max_sges_;
     const std::uint32_t mask_;
     const std::uint64_t endpoint_context_;
+    EndpointObserver* const observer_;
     const std::unique_ptr<std::byte[]> memory_;  // of the ring; not initialized, because most slots of a deep queue are
                                                  // never used
     Slot* const ring_;

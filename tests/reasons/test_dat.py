@@ -349,3 +349,42 @@ def test_strerror_of_dat_1_2_adds_the_reason():
         library.dat_strerror(ctypes.c_uint32(code), ctypes.byref(major), ctypes.byref(minor))
         assert minor.value.startswith(b"DAT_NAME_NOT_REGISTERED: no adapter swallow, there are ")
     said_once(run_alone(program), "dat_ia_openv: DAT_PROVIDER_NOT_FOUND DAT_NAME_NOT_REGISTERED: no adapter swallow")
+
+
+# ---- Requests --------------------------------------------------------------------------------------------------------
+# test_requests.py has the mistakes. These are the words of DAT for them.
+
+@pytest.mark.parametrize("what, says, other_says", [
+    ("too_long", "DAT_CONNECTION_EVENT_BROKEN: the peer refused a request: the message is longer than its receive",
+     "info: dat_ep_post_recv(0x{}), cookie 0x9: DAT_DTO_ERR_LOCAL_LENGTH: the message has 64 bytes, and the receive "
+     "has room for 8"),
+    ("local", "info: dat_ep_post_send(0x{}), cookie 0x7: DAT_DTO_ERR_LOCAL_PROTECTION: triplet 0: there is no region "
+     "0x", "DAT_CONNECTION_EVENT_BROKEN: the peer"),
+    ("remote", "info: dat_ep_post_rdma_write(0x{}), cookie 0x7: DAT_DTO_ERR_REMOTE_ACCESS: the target has no region or "
+     "window 0x7fffff00", "the peer's RDMA write was refused"),
+])
+def test_failed_request(service, what, says, other_says):
+    def server(wire):
+        end = End()
+        end.ep.post_recv(end.ia.lmr_create(bytearray(64), end.pz)[:8], cookie=9)
+        assert end.accept(service, wire) == "CONNECTION_EVENT_ESTABLISHED"
+        while end.wait().event_number.name != "CONNECTION_EVENT_BROKEN":
+            pass
+
+    def client(wire):
+        end = End()
+        wire.hear()
+        assert end.connect(service) == "CONNECTION_EVENT_ESTABLISHED"
+        lmr = end.ia.lmr_create(bytearray(64), end.pz)
+        piece = lmr[:]
+        if what == "local":
+            lmr.close()
+        if what == "remote":
+            end.ep.post_rdma_write(piece, (0x1000, 64, 0x7FFFFF00), cookie=7)
+        else:
+            end.ep.post_send(piece, cookie=7)
+        while end.wait().event_number.name != "CONNECTION_EVENT_BROKEN":
+            pass
+    server_log, log = run(server, client)
+    for text, parts in ((log, says), (server_log, other_says)):
+        said_once(text, *parts.split("{}"))

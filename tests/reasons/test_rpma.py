@@ -184,3 +184,43 @@ def test_the_log_function_gets_the_reason():
         failure(make_peer().ep_listen, "127.0.0.1", "swallow")
         assert [line for line in lines if line[0] == "rpma_ep_listen" and "RPMA_E_PROVIDER: the port" in line[1]]
     run_alone(program)
+
+
+# ---- Requests --------------------------------------------------------------------------------------------------------
+# test_requests.py has the mistakes. These are the words of librpma for them.
+
+@pytest.mark.parametrize("what, says, other_says", [
+    ("too_long", "rpma_send(0x{}), op_context 0x0: IBV_WC_REM_INV_REQ_ERR: the peer refused a request: the message is longer than its receive",
+     "info: rpma_recv(0x{}), op_context 0x{}: IBV_WC_LOC_LEN_ERR: the message has 64 bytes, and the receive has room "
+     "for 8"),
+    ("remote", "info: rpma_write(0x{}), op_context 0x{}: IBV_WC_REM_ACCESS_ERR: 64 bytes at 0x{} reach 32 bytes beyond "
+     "region 0x{}, which has 64 bytes at 0x", "the peer's RDMA write was refused: "),
+])
+def test_failed_request(service, what, says, other_says):
+    def server(wire):
+        peer = make_peer()
+        memory = peer.mr_reg(bytearray(64))
+        with peer.ep_listen("127.0.0.1", service) as ep:
+            wire.tell()
+            req = ep.next_conn_req(timeout=TIMEOUT_S)
+            if what == "too_long":
+                req.recv(memory[:8])
+            conn = req.connect(memory.descriptor)
+            assert conn.next_event(TIMEOUT_S).name == "ESTABLISHED"
+            assert conn.next_event(TIMEOUT_S).name in ("CLOSED", "LOST")
+
+    def client(wire):
+        from viaduct import rpma
+        peer = make_peer()
+        wire.hear()
+        conn, outcome = connect(peer, service)
+        assert outcome == "ESTABLISHED"
+        memory = peer.mr_reg(bytearray(64))
+        if what == "too_long":
+            conn.send(memory[:])
+        else:
+            conn.write(rpma.MrRemote.from_descriptor(conn.private_data), 32, memory[:])
+        assert conn.next_event(TIMEOUT_S).name in ("CLOSED", "LOST")
+    server_log, log = run(server, client)
+    for text, parts in ((log, says), (server_log, other_says)):
+        said_once(text, *parts.split("{}"))

@@ -74,6 +74,22 @@ Json find_in(std::span<const Explanation> codes, std::int64_t number) {
     return found;
 }
 
+/// The bits of a status word of VIPL, in which the lowest one says that the descriptor is complete.
+Json find_bits(std::span<const Explanation> codes, std::int64_t number) {
+    constexpr std::int64_t done = 1;
+    constexpr std::int64_t operation = 0x70000;
+    constexpr std::int64_t all = 0xf01ff;
+    Json found = Json::array();
+    if ((number & done) == 0 || (number & ~all) != 0) return found;
+    add_if(
+        codes, [&](const Explanation& code) { return code.kind == status_kind && (number & code.code) != 0; }, found);
+    add_if(
+        codes,
+        [&](const Explanation& code) { return code.kind == operation_kind && (number & operation) == code.code; },
+        found);
+    return found;
+}
+
 [[noreturn]] void complain(const std::string& api, const std::string& code,
                            const std::vector<std::string_view>& names) {
     std::string upper(code);
@@ -104,11 +120,13 @@ Json describe_code(const std::string& api, const std::string& code) {
         found = find_in(dat, static_cast<std::uint32_t>(*number));
     else if (number && !is_dat)
         found = find_in(tables.front(), *number);
-
     else
         for (const auto& table : tables)
             add_if(
                 table, [&](const Explanation& each) { return has_name(each, code); }, found);
+    // Several bits are no code; one that is written in hexadecimal may be a status word, too.
+    if (number && api == "vipl" && (found.empty() || (code.starts_with("0x") && *number != 1)))
+        for (Json& bit : find_bits(tables.front(), *number)) found.push_back(std::move(bit));
     if (found.empty()) {
         std::vector<std::string_view> names;
         for (const auto& table : tables)

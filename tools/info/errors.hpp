@@ -19,6 +19,10 @@ struct Explanation {
     const char* section = "";  ///< of the specification
 };
 
+/// The kinds of the bits of a status word of VIPL.
+inline constexpr std::string_view status_kind = "descriptor status";
+inline constexpr std::string_view operation_kind = "descriptor operation";
+
 std::span<const Explanation> vipl_codes() noexcept;
 std::span<const Explanation> rpma_codes() noexcept;
 

@@ -12,7 +12,9 @@ namespace {
 #define VIADUCT_ASYNCHRONOUS(code, meaning, causes) \
     { code, #code, "asynchronous error", meaning, causes, "VI Architecture Developer's Guide, section 3.8.1" }
 #define VIADUCT_STATUS(code, meaning, causes) \
-    { code, #code, "descriptor status", meaning, causes, "VI Architecture Developer's Guide, section 5.2" }
+    { code, #code, status_kind.data(), meaning, causes, "VI Architecture Developer's Guide, section 5.2" }
+#define VIADUCT_OPERATION(code, meaning) \
+    { code, #code, operation_kind.data(), meaning, "", "VI Architecture Developer's Guide, section 5.2" }
 
 constexpr Explanation codes[] = {
     VIADUCT_RETURN(VIP_SUCCESS, "The call succeeded.", "", "section 3"),
@@ -132,6 +134,13 @@ constexpr Explanation codes[] = {
                    "its protection tags differ."),
     VIADUCT_STATUS(VIP_STATUS_REMOTE_DESC_ERROR, "The receive at the other end is missing or invalid.",
                    "Only with Reliable Reception: no receive was posted there, or it is too small or malformed."),
+    VIADUCT_STATUS(VIP_STATUS_IMMEDIATE, "The descriptor has received immediate data.", ""),
+    VIADUCT_OPERATION(VIP_STATUS_OP_SEND, "It was a send."),
+    VIADUCT_OPERATION(VIP_STATUS_OP_RECEIVE, "It was a receive, and a message has arrived."),
+    VIADUCT_OPERATION(VIP_STATUS_OP_RDMA_WRITE, "It was an RDMA write."),
+    VIADUCT_OPERATION(VIP_STATUS_OP_REMOTE_RDMA_WRITE,
+                      "It was a receive, and an RDMA write of the peer with immediate data has arrived."),
+    VIADUCT_OPERATION(VIP_STATUS_OP_RDMA_READ, "It was an RDMA read."),
 };
 
 }  // namespace

@@ -32,6 +32,12 @@ public:
         open_.pop_back();
     }
 
+    /// The cookie of an open request.
+    [[gnu::noinline]] std::uint64_t value_of(std::uint64_t number) const noexcept {
+        const std::lock_guard lock(lock_);
+        return number - first_ < open_.size() ? open_[number - first_].value : 0;
+    }
+
     [[gnu::noinline]] RequestCookie take(std::uint64_t number) noexcept {
         const std::lock_guard lock(lock_);
         RequestCookie cookie;
@@ -43,7 +49,7 @@ public:
     }
 
 private:
-    SpinLock lock_;  // guards the members below
+    mutable SpinLock lock_;  // guards the members below
     std::deque<RequestCookie> open_;
     std::uint64_t first_ = 0;  // number of the oldest request
 };

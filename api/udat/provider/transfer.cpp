@@ -5,6 +5,7 @@
 #include "api/udat/provider/rmr.hpp"
 #include "api/udat/provider/segments.hpp"
 #include "api/udat/provider/table.hpp"
+#include "api/udat/provider/translate.hpp"
 
 namespace viaduct::dat {
 namespace {
@@ -232,6 +233,40 @@ namespace {
     const Sge piece = to_piece(*iov);
     const Status status = direct_receives_->post_receive({.context = cookie.as_64, .sges = {&piece, 1}});
     return result_of(status, QueueKind::Receive);
+}
+
+// ---- Failures -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+const char* call_for(CompletedOperation operation, bool shared) noexcept {
+    switch (operation) {
+        case CompletedOperation::Send: return "dat_ep_post_send";
+        case CompletedOperation::RdmaWrite:
+        case CompletedOperation::AtomicWrite: return "dat_ep_post_rdma_write";
+        case CompletedOperation::RdmaRead:
+        case CompletedOperation::Flush: return "dat_ep_post_rdma_read";
+        case CompletedOperation::FetchAdd: return "dat_ib_post_fetch_and_add";
+        case CompletedOperation::CompareSwap: return "dat_ib_post_cmp_and_swap";
+        case CompletedOperation::BindWindow: return "dat_rmr_bind";
+        case CompletedOperation::Receive:
+        case CompletedOperation::ReceiveRdmaWrite: break;
+    }
+    return shared ? "dat_srq_post_recv" : "dat_ep_post_recv";
+}
+
+}  // namespace
+
+void Ep::on_failed_request(const FailedRequest& failed) noexcept {
+    FailedRequest named = failed;
+    const auto& cookies = failed.operation >= CompletedOperation::Receive ? recv_cookies_ : request_cookies_;
+    if (cookies != nullptr && !failed.is_of_peer) named.context = cookies->value_of(failed.context);
+    log_failure(named, {.call = call_for(failed.operation, srq_.get() != nullptr),
+                        .object = "endpoint",
+                        .handle = handle(),
+                        .context = "cookie",
+                        .piece = "triplet",
+                        .code = to_status(failed.code).name});
 }
 
 // ---- Binds --------------------------------------------------------------------------------------------------------

@@ -10,22 +10,6 @@
 namespace viaduct::dat {
 namespace {
 
-DAT_DTO_COMPLETION_STATUS to_status(CompletionCode code) noexcept {
-    switch (code) {
-        case CompletionCode::Success: return DAT_DTO_SUCCESS;
-        case CompletionCode::LocalFormat: return DAT_DTO_ERR_LOCAL_EP;
-        case CompletionCode::LocalLength: return DAT_DTO_ERR_LOCAL_LENGTH;
-        case CompletionCode::LocalProtection: return DAT_DTO_ERR_LOCAL_PROTECTION;
-        case CompletionCode::RemoteProtection: return DAT_DTO_ERR_REMOTE_ACCESS;
-        case CompletionCode::RemoteOperation:
-        case CompletionCode::RemoteLength: return DAT_DTO_ERR_REMOTE_RESPONDER;
-        case CompletionCode::Transport: return DAT_DTO_ERR_TRANSPORT;
-        case CompletionCode::PartialMessage:  // on InfiniBand it never completes and is flushed
-        case CompletionCode::Flushed: return DAT_DTO_ERR_FLUSHED;
-    }
-    return DAT_DTO_ERR_TRANSPORT;
-}
-
 /// Maps operations without immediate data.
 DAT_DTOS to_plain_operation(CompletedOperation operation) noexcept {
     switch (operation) {
@@ -82,7 +66,7 @@ DAT_IB_EXT_TYPE to_extension(DAT_DTOS operation) noexcept {
     auto& data = event.event_data.rmr_completion_event_data;
     data.rmr_handle = bind.rmr;
     data.user_cookie = bind.cookie;
-    data.status = to_status(completion.code);
+    data.status = to_status(completion.code).value;
     return true;
 }
 
@@ -91,6 +75,22 @@ constexpr std::uint16_t first_port_above = 65535 - ports_above;
 
 }  // namespace
 
+Named<DAT_DTO_COMPLETION_STATUS> to_status(CompletionCode code) noexcept {
+    switch (code) {
+        case CompletionCode::Success: return VIADUCT_NAMED(DAT_DTO_SUCCESS);
+        case CompletionCode::LocalFormat: return VIADUCT_NAMED(DAT_DTO_ERR_LOCAL_EP);
+        case CompletionCode::LocalLength: return VIADUCT_NAMED(DAT_DTO_ERR_LOCAL_LENGTH);
+        case CompletionCode::LocalProtection: return VIADUCT_NAMED(DAT_DTO_ERR_LOCAL_PROTECTION);
+        case CompletionCode::RemoteProtection: return VIADUCT_NAMED(DAT_DTO_ERR_REMOTE_ACCESS);
+        case CompletionCode::RemoteOperation:
+        case CompletionCode::RemoteLength: return VIADUCT_NAMED(DAT_DTO_ERR_REMOTE_RESPONDER);
+        case CompletionCode::Transport: return VIADUCT_NAMED(DAT_DTO_ERR_TRANSPORT);
+        case CompletionCode::PartialMessage:  // on InfiniBand it never completes and is flushed
+        case CompletionCode::Flushed: return VIADUCT_NAMED(DAT_DTO_ERR_FLUSHED);
+    }
+    return VIADUCT_NAMED(DAT_DTO_ERR_TRANSPORT);
+}
+
 bool write_event(const Completion& completion, Binds& binds, DAT_EVENT& event, bool& quiet) noexcept {
     if (completion.operation == CompletedOperation::BindWindow)
         return write_bind(completion, binds.remove(completion.context), event, quiet);
@@ -98,7 +98,7 @@ bool write_event(const Completion& completion, Binds& binds, DAT_EVENT& event, b
     auto& data = event.event_data.dto_completion_event_data;
     data.ep_handle = reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context);
     data.user_cookie.as_64 = completion.context;
-    data.status = to_status(completion.code);
+    data.status = to_status(completion.code).value;
     data.transfered_length = completion.bytes;
     data.operation = to_operation(completion);
     data.rmr_context = completion.invalidated ? completion.immediate : 0;

@@ -61,6 +61,8 @@ DAT_RETURN_SUBTYPE state_subtype(EndpointState state, bool provider_made) noexce
 inline constexpr int all_privileges = DAT_MEM_PRIV_ALL_FLAG | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC};
 Access to_access(int privileges) noexcept;
 
+Named<DAT_DTO_COMPLETION_STATUS> to_status(CompletionCode code) noexcept;
+
 /// Checks that a communicator describes byte streams over IP, the only kind of connection.
 bool is_supported(const DAT_COMM& comm) noexcept;
 
