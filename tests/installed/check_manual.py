@@ -10,14 +10,14 @@ import sys
 prefix = pathlib.Path(sys.argv[1])
 manual = next(prefix.rglob("man3")).parent
 functions = [name for header, pattern in (("librpma.h", r"^(?:int|const char\*) (rpma_\w+)\("),
-                                          ("vipl.h", r"^extern VIP_RETURN (Vip(?:Connect\w+|Disconnect))\("))
+                                          ("vipl.h", r"^extern VIP_RETURN (Vip\w+)\("))
              for name in re.findall(pattern, (prefix / "include" / header).read_text(), re.MULTILINE)]
 functions += ["dat_ep_dup_connect"]
 
 
 def fault_of(function: str) -> str | None:
-    page = manual / "man3" / f"{function}.3"
-    if not page.exists():
+    page = next(manual.glob(f"man3/{function}.3*"), manual)
+    if not page.is_file():
         return "no page"
     text = page.read_text()
     if redirection := re.fullmatch(r"\.so (\S+)\n", text):
