@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks that the tables of docs/settings.md have each variable that the code reads and each option of CMake, and no
-others."""
+others, and that viaduct(7) has those of the libraries."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/settings.md"
+MANUAL = ROOT / "core/man/viaduct.7"
 BUILD = "## Of the build"
 SOURCES = {".c", ".cpp", ".h", ".hpp", ".py"}
 NAME = r"(VIADUCT_\w*[A-Z0-9])"
@@ -48,6 +49,11 @@ def rows(part: str) -> set[str]:
     return names
 
 
+def manual() -> set[str]:
+    lines = re.findall(r"^\.It Ev (.*)", MANUAL.read_text(), re.MULTILINE)
+    return {name for line in lines for name in line.split(" , ")}
+
+
 def differences(listed: set[str], used: set[str]) -> list[str]:
     return ([f"docs/settings.md: nothing about {name}" for name in sorted(used - listed)]
             + [f"docs/settings.md: the code has no {name}" for name in sorted(listed - used)])
@@ -58,6 +64,8 @@ def main() -> int:
     found_variables, found_options = variables(), options()
     assert len(found_variables) > 10 and len(found_options) > 5, (found_variables, found_options)
     problems = differences(rows(at_run_time), found_variables) + differences(rows(of_build), found_options)
+    if manual() != rows(at_run_time.split("## Of the tools")[0]):
+        problems.append(f"{MANUAL}: not the variables of the libraries in docs/settings.md")
     print("\n".join(problems))
     return bool(problems)
 
