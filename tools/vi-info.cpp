@@ -28,7 +28,7 @@ options::options_description describe() {
     auto add = description.add_options();
     add("listeners,l", "show the services that listen on this host");
     add("processes,p", "show what the processes of this user do, or one of them");
-    add("why,w", text("HOST[:SERVICE]"), "follow the way to a host and say which step fails");
+    add("why,w", text("HOST[:SERVICE]"), "check each step to a host and say which one fails");
     add("error,e", text("API"), "explain a code of vipl, dat, dat1 (DAT 1.2) or rpma, by number or name");
     add("json", "print a JSON document");
     add("version,V", "print the version and exit");
