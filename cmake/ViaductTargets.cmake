@@ -21,7 +21,7 @@ function(viaduct_constants name)
   execute_process(COMMAND ${Python3_EXECUTABLE} ${script} --list ${PROJECT_BINARY_DIR}/generated/${name}.inc ${ARGN}
                   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/api COMMAND_ERROR_IS_FATAL ANY)
   set(inputs ${ARGN})
-  list(FILTER inputs INCLUDE REGEX "\\.(h|in)$")
+  list(FILTER inputs INCLUDE REGEX "\\.(h|hpp|in)$|/enumerations/")
   list(TRANSFORM inputs REPLACE "^([^/])" "${PROJECT_SOURCE_DIR}/api/\\1")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${script} ${inputs})
 endfunction()

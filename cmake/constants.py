@@ -1,17 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""constants.py HEADER... [--except NAME...] [--enum NAME] --list FILE [--stub TEMPLATE STUB]
+"""constants.py HEADER... [--except NAME...] [--enum NAME] --list FILE [--stub TEMPLATE STUB] [--classes TABLE MODULE]
 
 Reads the constants of C headers: macros with a value and enumerators, or those of one enumeration. Writes a line
 `CONSTANT(name)` for each to FILE, which is to be included. STUB is TEMPLATE, a Python stub, with the constants behind
-it."""
+it. MODULE is a Python module with enumerations of these constants.
+
+TABLE is a Python file with a row for each class: its name; its base class, of viaduct._enums or with the name of its
+module; the constants; the description. Constants are chosen by regular expressions, whose group is the name of the
+member: `PATTERN`, `ENUM: PATTERN` for those of one enumeration of C, or several with " | " between them. The suffix
+_FLAG is no part of a member's name; limits and masks are no members. `ENUM` alone is an enumeration of C++."""
 import argparse
 import pathlib
 import re
+import runpy
+import textwrap
+import typing
 
 MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Z]\w*)[ \t]+(\S[^\n]*)", re.M)
-ENUM = re.compile(r"enum\s*(\w*)\s*\{([^}]*)\}\s*(\w*)")
+ENUM = re.compile(r"enum\s*(?:class\s+)?(\w*)\s*(?::[\s\w:]*)?\{([^}]*)\}\s*(\w*)")
 VALUE = re.compile(r'"\w+"|[\w\s()<>|+~-]+')
+NO_MEMBER = re.compile(r"(\w+_)?(BASE|MASK|MAX)")
 
 
 def read(path: pathlib.Path) -> str:
@@ -24,9 +33,10 @@ def macros(text: str) -> dict[str, str]:
             if VALUE.fullmatch(value) and not name.endswith("_H")}
 
 
-def enumerators(text: str, wanted: str | None) -> dict[str, str]:
-    lists = [body for tag, body, name in ENUM.findall(text) if wanted in (None, tag, name)]
-    return {each.split("=")[0].strip(): "int" for body in lists for each in body.split(",") if each.strip()}
+def enumerations(text: str) -> list[tuple[set[str], list[str]]]:
+    """Returns the names of each, its tag and that of its type, and its enumerators."""
+    return [({tag, name}, [each.split("=")[0].strip() for each in body.split(",") if each.strip()])
+            for tag, body, name in ENUM.findall(text)]
 
 
 def write(path: pathlib.Path, text: str) -> None:
@@ -38,6 +48,35 @@ def write(path: pathlib.Path, text: str) -> None:
     path.write_text(text)
 
 
+def members_of(constants: str, api: str, known: dict[str, str], enums: dict[str, list[str]]) -> typing.Iterator[str]:
+    """Returns the lines that define the members of a class."""
+    if constants in enums:  # of C++
+        for number, word in enumerate(enums[constants]):
+            yield re.sub("(?<=[a-z])(?=[A-Z])", "_", word).upper() + f" = {number}"
+        return
+    for choice in constants.split(" | "):
+        enum, _, pattern = choice.rpartition(": ")
+        for constant in enums[enum] if enum else known:
+            found = re.fullmatch(pattern, constant)
+            if found and not NO_MEMBER.fullmatch(found[1]):
+                yield f"{found[1].removesuffix('_FLAG')} = _{api}.{constant}"
+
+
+def module_of(table: pathlib.Path, known: dict[str, str], enums: dict[str, list[str]]) -> str:
+    """Returns the Python module with enumerations."""
+    api, imports, classes = table.stem, set(), []
+    rows = runpy.run_path(str(table))["ENUMERATIONS"]
+    for name, base, constants, description in rows:
+        module, _, base = f"viaduct._enums.{base}".rpartition(".") if "." not in base else base.rpartition(".")
+        lines = [f'"""{description}"""', *members_of(constants, api, known, enums)]
+        imports |= {f"from {module} import {base}"}
+        imports |= {f"from viaduct import _{api}"} if f"_{api}." in lines[1] else set()
+        classes.append(f"\n\nclass {name}({base}):\n" + textwrap.indent("\n".join(lines), "    "))
+    names = ", ".join(f'"{name}"' for name, *_ in rows)
+    return "\n".join([f'"""The enumerations of viaduct.{api}, made from the headers and {table.name}."""',
+                      *sorted(imports), "", f"__all__ = [{names}]", *classes, ""])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("headers", nargs="+", type=pathlib.Path)
@@ -45,15 +84,24 @@ def main() -> None:
     parser.add_argument("--enum")
     parser.add_argument("--list", type=pathlib.Path, required=True)
     parser.add_argument("--stub", nargs=2, type=pathlib.Path)
+    parser.add_argument("--classes", nargs=2, type=pathlib.Path)
     arguments = parser.parse_args()
-    found: dict[str, str] = {}
+    known: dict[str, str] = {}
+    enums: dict[str, list[str]] = {}
     for text in map(read, arguments.headers):
-        found |= ({} if arguments.enum else macros(text)) | enumerators(text, arguments.enum)
-    names = {name: kind for name, kind in found.items() if name not in arguments.excluded}
-    write(arguments.list, "".join(f"CONSTANT({name})\n" for name in names))
+        found = enumerations(text)
+        enums |= {name: enumerators for names, enumerators in found for name in names}
+        known |= {} if arguments.enum else macros(text)
+        wanted = [enumerators for names, enumerators in found if arguments.enum in {None, *names}]
+        known |= {each: "int" for enumerators in wanted for each in enumerators}
+    known = {name: kind for name, kind in known.items() if name not in arguments.excluded}
+    write(arguments.list, "".join(f"CONSTANT({name})\n" for name in known))
     if arguments.stub:
         template, stub = arguments.stub
-        write(stub, template.read_text() + "\n" + "".join(f"{name}: {kind}\n" for name, kind in names.items()))
+        write(stub, template.read_text() + "\n" + "".join(f"{name}: {kind}\n" for name, kind in known.items()))
+    if arguments.classes:
+        table, module = arguments.classes
+        write(module, module_of(table, known, enums))
 
 
 if __name__ == "__main__":

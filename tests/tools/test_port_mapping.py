@@ -111,6 +111,9 @@ class Mapping:
         self.core = set(re.findall(r"\w+", words_of("core/*.hpp")))
         python = words_of("bindings/python/viaduct/core/*.py", "bindings/python/viaduct/_lifetime.py")
         self.python = set(re.findall(r"(?:class|def) (\w+)", python)) | set(re.findall(r"^\s*(\w+) = ", python, re.M))
+        # The enumerations of viaduct.core and their members are made from those of the core.
+        self.python |= set(re.findall(r'\("(\w+)"', words_of("bindings/python/enumerations/core.py")))
+        self.python |= {re.sub("(?<=[a-z])(?=[A-Z])", "_", word).upper() for word in self.core}
 
     def faults(self):
         for api in APIS:

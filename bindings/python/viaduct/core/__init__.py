@@ -29,12 +29,12 @@ object at the same time.
 from viaduct.core.addresses import Service as Service
 from viaduct.core.addresses import resolve
 from viaduct.core.connections import ConnectionRequest, Listener
-from viaduct.core.constants import (Access, AsyncEventKind, Code, CompletionCode, ConnectionEventKind, Operation,
-                                    Reliability, State)
+from viaduct.core.constants import (AsyncEventKind, Code, CompletionCode, ConnectionEventKind, Operation, Reliability,
+                                    State)
 from viaduct.core.devices import Device, backend, devices
 from viaduct.core.endpoints import Endpoint
 from viaduct.core.errors import Error, RequestError, TimeoutError
-from viaduct.core.memory import MemoryRegion, MemoryWindow, ProtectionDomain
+from viaduct.core.memory import Access, MemoryRegion, MemoryWindow, ProtectionDomain
 from viaduct.core.queues import CompletionQueue, SharedReceiveQueue
 from viaduct.core.structures import (AsyncEvent, Completion, ConnectionEvent, Counters, DeviceCounters, Piece, Remote,
                                      Traffic)

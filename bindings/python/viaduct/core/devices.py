@@ -5,9 +5,9 @@ from __future__ import annotations
 from viaduct import _core
 from viaduct.core.addresses import Service
 from viaduct.core.connections import Listener
-from viaduct.core.constants import Access, AsyncEventKind, Reliability
+from viaduct.core.constants import AsyncEventKind, Reliability
 from viaduct.core.endpoints import Endpoint
-from viaduct.core.memory import MemoryRegion, MemoryWindow, ProtectionDomain
+from viaduct.core.memory import Access, MemoryRegion, MemoryWindow, ProtectionDomain
 from viaduct.core.objects import Held, next_of
 from viaduct.core.queues import CompletionQueue, SharedReceiveQueue
 from viaduct.core.structures import AsyncEvent, DeviceCounters, counters_of

@@ -7,9 +7,9 @@ import typing
 from viaduct import _core, _waiting
 from viaduct._arguments import MISTAKES, explain, quick
 from viaduct.core.addresses import Service, resolve, service_bytes
-from viaduct.core.constants import Access, Code, ConnectionEventKind, Opcode, Reliability, State, rights_of
+from viaduct.core.constants import Code, ConnectionEventKind, Opcode, Reliability, State
 from viaduct.core.errors import RequestError, error_of
-from viaduct.core.memory import MemoryRegion, MemoryWindow, ProtectionDomain
+from viaduct.core.memory import Access, MemoryRegion, MemoryWindow, ProtectionDomain, rights_of
 from viaduct.core.objects import Held, next_of
 from viaduct.core.queues import CompletionQueue, SharedReceiveQueue
 from viaduct.core.structures import (Completion, ConnectionEvent, Counters, Piece, Pieces, Remote, counters_of,

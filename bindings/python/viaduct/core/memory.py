@@ -5,13 +5,27 @@ from __future__ import annotations
 import typing
 
 from viaduct import _core
-from viaduct.core.constants import Access, rights_of
+from viaduct._enums import IntFlag
 from viaduct.core.objects import Held
 from viaduct.core.structures import Piece, Remote
 from viaduct.memory import Buffer, Pinned, alloc
 
 if typing.TYPE_CHECKING:
     from viaduct.core.devices import Device
+
+
+class Access(IntFlag):
+    """The access of peers to a memory region or through an endpoint."""
+    NONE = 0
+    REMOTE_WRITE = 1
+    REMOTE_READ = 2
+    REMOTE_ATOMIC = 4
+    ALL = 7
+
+
+def rights_of(access: Access) -> tuple[bool, bool, bool]:
+    """Returns an Access as the three arguments of the extension module."""
+    return bool(access & Access.REMOTE_WRITE), bool(access & Access.REMOTE_READ), bool(access & Access.REMOTE_ATOMIC)
 
 
 class ProtectionDomain(Held):

@@ -56,12 +56,10 @@ from viaduct.dat.endpoints import Ep, Srq
 from viaduct.dat.errors import ConnectionFailed, Error, TimeoutError, strerror
 from viaduct.dat.events import (AsynchErrorEvent, ConnectionEvent, CrArrivalEvent, DtoCompletionEvent, Event,
                                 IbDtoEvent, RmrBindCompletionEvent, SoftwareEvent)
-from viaduct.dat.masks import *
 from viaduct.dat.memory import Lmr, Pz, Rmr
 from viaduct.dat.objects import DatObject
 from viaduct.dat.registry import (DEFAULT_IA, get_ia_handle, ib_open_query, registry_add_provider,
                                   registry_list_providers, registry_providers_related, registry_remove_provider)
-from viaduct.dat.results import *
 from viaduct.dat.service_points import Cr, Csp, Psp, Rsp
 from viaduct.dat.structures import (Address, CnoParam, Comm, CrParam, CspParam, EpAttr, EpParam, EvdParam, IaAttr,
                                     LmrParam, LmrTriplet, ProviderAttr, ProviderInfo, PspParam, PzParam, RmrParam,

@@ -6,10 +6,10 @@ import typing
 
 from viaduct import _dat
 from viaduct._arguments import checked
-from viaduct.dat.constants import CloseFlags, EvdFlags, IaCounterType, MemPrivFlags, PspFlags, VaType
+from viaduct.dat.constants import (CloseFlags, EvdFlags, IaAttrMask, IaCounterType, MemPrivFlags, ProviderAttrMask,
+                                   PspFlags, VaType)
 from viaduct.dat.dispatchers import Agent, Cno, Evd, create_cno, create_cno_with_fd, create_evd
 from viaduct.dat.endpoints import Ep, Srq, create_ep
-from viaduct.dat.masks import IaAttrMask, ProviderAttrMask
 from viaduct.dat.memory import Lmr, Pz
 from viaduct.dat.objects import Counting, counters_of, handle_of, object_of
 from viaduct.dat.registry import DEFAULT_IA

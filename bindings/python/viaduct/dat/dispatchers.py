@@ -8,13 +8,12 @@ import dataclasses
 import typing
 
 from viaduct import _dat, _lifetime, _waiting
-from viaduct.dat.constants import EventNumber, EvdFlags, IbExtType, IbStatus
+from viaduct.dat.constants import (CnoParamMask, EvdFlags, EvdParamMask, EventNumber, IbExtType, IbStatus,
+                                   ReturnType)
 from viaduct.dat.errors import error_of
 from viaduct.dat.events import (KINDS, NUMBERS, OPERATIONS, STATUSES, CrArrivalEvent, DtoCompletionEvent, Event,
                                 IbDtoEvent, RmrBindCompletionEvent)
-from viaduct.dat.masks import CnoParamMask, EvdParamMask
 from viaduct.dat.objects import Counting, DatObject, counters_of, handle_of, object_of
-from viaduct.dat.results import ReturnType
 from viaduct.dat.service_points import Cr
 from viaduct.dat.structures import CnoParam, EvdParam
 

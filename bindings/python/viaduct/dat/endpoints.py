@@ -8,10 +8,9 @@ import typing
 
 from viaduct import _dat
 from viaduct._arguments import MISTAKES, explain, quick
-from viaduct.dat.constants import CloseFlags, CompletionFlags, ConnectFlags, EpState, Qos
+from viaduct.dat.constants import CloseFlags, CompletionFlags, ConnectFlags, EpParamMask, EpState, Qos, SrqParamMask
 from viaduct.dat.errors import connection_error
 from viaduct.dat.events import ConnectionEvent, Event
-from viaduct.dat.masks import EpParamMask, SrqParamMask
 from viaduct.dat.memory import Pz
 from viaduct.dat.objects import Counting, DatObject, counters_of, handle_of, object_of
 from viaduct.dat.structures import Address, Comm, EpAttr, EpParam, LmrTriplet, RmrTriplet, SrqParam

@@ -7,8 +7,7 @@ import enum
 
 from viaduct import _dat, errors
 from viaduct._arguments import checked
-from viaduct.dat.constants import EventNumber
-from viaduct.dat.results import ReturnSubtype, ReturnType
+from viaduct.dat.constants import EventNumber, ReturnSubtype, ReturnType
 
 _WAYS_OUT = {  # of states in which an endpoint cannot connect
     ReturnSubtype.INVALID_STATE_EP_CONNECTED: ", and can connect again after disconnect() and reset()",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import typing
 
 from viaduct import _dat
-from viaduct.dat.constants import CompletionFlags, MemPrivFlags, MemType, VaType
-from viaduct.dat.masks import LmrParamMask, PzParamMask, RmrParamMask
+from viaduct.dat.constants import (CompletionFlags, LmrParamMask, MemPrivFlags, MemType, PzParamMask, RmrParamMask,
+                                   VaType)
 from viaduct.dat.objects import DatObject
 from viaduct.dat.structures import LmrParam, LmrTriplet, PzParam, RmrParam, RmrTriplet
 from viaduct.memory import Buffer, Pinned

@@ -5,8 +5,7 @@ from __future__ import annotations
 import weakref
 
 from viaduct import _dat, _lifetime
-from viaduct.dat.constants import HandleType, IbOp
-from viaduct.dat.results import ReturnType
+from viaduct.dat.constants import HandleType, IbOp, ReturnType
 from viaduct.errors import Error
 
 __all__ = ["DatObject"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from viaduct import _dat
 from viaduct._arguments import checked
-from viaduct.dat.constants import HaRelationship
-from viaduct.dat.masks import IaAttrMask, ProviderAttrMask
+from viaduct.dat.constants import HaRelationship, IaAttrMask, ProviderAttrMask
 from viaduct.dat.structures import IaAttr, ProviderAttr, ProviderInfo
 
 DEFAULT_IA = "viaduct-lo"  # on this host, unless VIADUCT_BACKEND or VIADUCT_DEVICE select another

@@ -5,10 +5,9 @@ from __future__ import annotations
 import typing
 
 from viaduct import _dat
-from viaduct.dat.constants import PspFlags
+from viaduct.dat.constants import CrParamMask, CspParamMask, PspFlags, PspParamMask, RspParamMask
 from viaduct.dat.endpoints import Ep, socket_address
 from viaduct.dat.events import ConnectionEvent
-from viaduct.dat.masks import CrParamMask, CspParamMask, PspParamMask, RspParamMask
 from viaduct.dat.objects import DatObject, handle_of, object_of
 from viaduct.dat.structures import Comm, CrParam, CspParam, PspParam, RspParam
 

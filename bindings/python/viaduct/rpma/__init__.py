@@ -37,10 +37,10 @@ close() closes what was created from the object first, and does nothing if it is
 from viaduct.memory import Buffer as Buffer
 from viaduct.memory import alloc
 from viaduct.rpma.completions import Completion, Cq
-from viaduct.rpma.configurations import ConnCfg, PeerCfg
+from viaduct.rpma.configurations import DEFAULT_TIMEOUT_MS, ConnCfg, PeerCfg
 from viaduct.rpma.connections import Conn, ConnReq, Ep, conn_event_2str
-from viaduct.rpma.constants import (DEFAULT_TIMEOUT_MS, AdviseMr, AdviseMrFlags, ConnEvent, ErrorCode, Flags, FlushType,
-                                    IbvContextType, LogLevel, LogThreshold, MrUsage, WcFlags, WcOpcode, WcStatus)
+from viaduct.rpma.constants import (AdviseMr, AdviseMrFlags, ConnEvent, ErrorCode, Flags, FlushType, IbvContextType,
+                                    LogLevel, LogThreshold, MrUsage, WcFlags, WcOpcode, WcStatus)
 from viaduct.rpma.errors import ConnectError, Error, RequestError, TimeoutError, err_2str
 from viaduct.rpma.log import LogFunction as LogFunction
 from viaduct.rpma.log import log_get_threshold, log_set_function, log_set_threshold

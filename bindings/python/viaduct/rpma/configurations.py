@@ -7,6 +7,9 @@ from viaduct.memory import Buffer
 from viaduct.rpma.objects import Object
 from viaduct.rpma.shared_receives import Srq
 
+DEFAULT_TIMEOUT_MS = _rpma.RPMA_DEFAULT_TIMEOUT_MS
+"""The default of ConnCfg.timeout_ms, in milliseconds."""
+
 
 class PeerCfg(Object):
     """The properties of a peer that its peers must know."""

@@ -9,7 +9,7 @@ import typing
 from viaduct import _vipl
 from viaduct._arguments import MISTAKES, explain
 from viaduct.memory import alloc, sequence_of
-from viaduct.vipl.constants import ERROR_MASK, Operation, Status, StatusOperation
+from viaduct.vipl.constants import Operation, Status, StatusOperation
 
 
 class Segment(typing.NamedTuple):
@@ -51,6 +51,8 @@ _SEGMENT_BYTES = 16  # of a segment; the control segment takes twice as many
 _CONTROL = struct.Struct("=QIHHIIII")  # Next, NextHandle, SegCount, Control, Reserved, ImmediateData, Length, Status
 _SEGMENT = struct.Struct("=QII")
 _IMMEDIATE, _LENGTH, _STATUS = 5, 6, 7  # in 32-bit words
+
+ERROR_MASK = Status(_vipl.VIP_STATUS_ERROR_MASK)
 
 # Plain numbers, because operations on flags are slow.
 _DONE_OR_ERROR = int(Status.DONE | ERROR_MASK)

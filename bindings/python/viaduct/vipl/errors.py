@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from viaduct import errors
-from viaduct.vipl.constants import ERROR_MASK, ReturnCode, Status
-from viaduct.vipl.descriptors import Descriptor
+from viaduct.vipl.constants import ReturnCode, Status
+from viaduct.vipl.descriptors import ERROR_MASK, Descriptor
 
 _TEXTS = {
     ReturnCode.NOT_DONE: "nothing is complete yet, or the wait was given up",
