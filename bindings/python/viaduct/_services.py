@@ -6,5 +6,5 @@ from __future__ import annotations
 def number_bytes(number: int) -> bytes:
     """Returns the two bytes of a service number. Raises OverflowError if it is out of range."""
     if not 0 <= number <= 65535:
-        raise OverflowError(f"the number of a service is between 0 and 65535, not {number}")
+        raise OverflowError(f"the number of a service is between 0 and 65535, not {number}") from None
     return number.to_bytes(2, "big")

@@ -35,12 +35,12 @@ def sequence_of(pieces: typing.Any, kind: type, element: type = tuple) -> typing
     if isinstance(pieces, kind):
         return (pieces,)
     if not isinstance(pieces, (tuple, list)) and not isinstance(pieces, typing.Sequence):
-        raise no_piece(pieces)
+        raise no_piece(pieces) from None
     for piece in pieces:
         if not isinstance(piece, element):
             # Text, and the numbers of one piece, are sequences, too.
             alone = not isinstance(pieces, list) and all(isinstance(item, (int, str)) for item in pieces)
-            raise no_piece(pieces if alone else piece)
+            raise no_piece(pieces if alone else piece) from None
     return pieces
 
 
@@ -65,7 +65,7 @@ class Pinned:
     def extent(self, part: slice) -> tuple[int, int]:
         """Returns the start and the end of a slice as byte offsets. Raises ValueError if the slice has a step."""
         if not isinstance(part, slice):
-            raise TypeError(f"a region takes a slice, such as region[0:8], not {type(part).__name__}")
+            raise TypeError(f"a region takes a slice, such as region[0:8], not {type(part).__name__}") from None
         start, stop, step = part.indices(self.nbytes)
         if step != 1:
             raise ValueError("a slice with a step is no piece")

@@ -18,7 +18,7 @@ def service_bytes(service: Service) -> bytes:
     if isinstance(service, bytes):
         return service
     if not isinstance(service, int):
-        raise TypeError(f"a service is a number or bytes, not {type(service).__name__}")
+        raise TypeError(f"a service is a number or bytes, not {type(service).__name__}") from None
     return number_bytes(service)
 
 

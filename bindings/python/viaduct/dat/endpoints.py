@@ -257,7 +257,7 @@ class Ep(Counting):
             in_attributes = name in EpAttr.__dataclass_fields__
             key = ("EP_ATTR_" if in_attributes else "") + name.upper()
             if key not in EpParamMask.__members__:
-                raise TypeError(f"{name} is no field of an endpoint")
+                raise TypeError(f"{name} is no field of an endpoint") from None
             mask |= EpParamMask[key]
             (attributes if in_attributes else raw)[name] = _raw(value)
         _dat.dat_ep_modify(self.handle, mask, {**raw, "ep_attr": attributes})

@@ -38,7 +38,7 @@ def place_of(piece: Piece | None) -> tuple[int, int, int]:
     if piece is None:
         return (0, 0, 0)
     if not isinstance(piece, Piece):
-        raise no_piece(piece)
+        raise no_piece(piece) from None
     return (piece.region._handle, piece.offset, piece.nbytes)
 
 
@@ -61,7 +61,7 @@ class MrLocal(Object):
         if usage is None:
             usage = _USAGES_THAT_READ if pinned.readonly else _ALL_USAGES
         if pinned.readonly and usage & _USAGES_THAT_WRITE:
-            raise TypeError(f"{usage!r} needs memory that may be written, and this is read-only")
+            raise TypeError(f"{usage!r} needs memory that may be written, and this is read-only") from None
         self._pinned = pinned
         self.usage = usage
         self.view = pinned.view

@@ -28,7 +28,7 @@ def discriminator_bytes(value: Discriminator) -> bytes:
     if isinstance(value, str):
         return value.encode()
     if not isinstance(value, int):
-        raise TypeError(f"a discriminator is a number, text or bytes, not {type(value).__name__}")
+        raise TypeError(f"a discriminator is a number, text or bytes, not {type(value).__name__}") from None
     return number_bytes(value)
 
 
