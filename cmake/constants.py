@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """constants.py HEADER... [--except NAME...] [--enum NAME] --list FILE [--stub TEMPLATE STUB] [--classes TABLE MODULE]
+constants.py HEADER... [--except NAME...] --structures NAME... --list FILE
 
 Reads the constants of C headers: macros with a value and enumerators, or those of one enumeration. Writes a line
 `CONSTANT(name)` for each to FILE, which is to be included. STUB is TEMPLATE, a Python stub, with the constants behind
@@ -9,7 +10,9 @@ it. MODULE is a Python module with enumerations of these constants.
 TABLE is a Python file with a row for each class: its name; its base class, of viaduct._enums or with the name of its
 module; the constants; the description. Constants are chosen by regular expressions, whose group is the name of the
 member: `PATTERN`, `ENUM: PATTERN` for those of one enumeration of C, or several with " | " between them. The suffix
-_FLAG is no part of a member's name; limits and masks are no members. `ENUM` alone is an enumeration of C++."""
+_FLAG is no part of a member's name; limits and masks are no members. `ENUM` alone is an enumeration of C++.
+
+With --structures, FILE has a line `STRUCTURE(name, FIELD(name, field), ...)` for each of them instead."""
 import argparse
 import pathlib
 import re
@@ -19,6 +22,7 @@ import typing
 
 MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Z]\w*)[ \t]+(\S[^\n]*)", re.M)
 ENUM = re.compile(r"enum\s*(?:class\s+)?(\w*)\s*(?::[\s\w:]*)?\{([^}]*)\}\s*(\w*)")
+STRUCTURE = re.compile(r"struct\s+(\w+)\s*\{([^{}]*)\}\s*(\w*)")
 VALUE = re.compile(r'"\w+"|[\w\s()<>|+~-]+')
 NO_MEMBER = re.compile(r"(\w+_)?(BASE|MASK|MAX)")
 
@@ -33,10 +37,17 @@ def macros(text: str) -> dict[str, str]:
             if VALUE.fullmatch(value) and not name.endswith("_H")}
 
 
-def enumerations(text: str) -> list[tuple[set[str], list[str]]]:
-    """Returns the names of each, its tag and that of its type, and its enumerators."""
-    return [({tag, name}, [each.split("=")[0].strip() for each in body.split(",") if each.strip()])
+def enumerations(text: str) -> list[tuple[set[str], dict[str, str]]]:
+    """Returns the names of each, its tag and that of its type, and its enumerators with what follows "="."""
+    return [({tag, name}, {each.partition("=")[0].strip(): each.partition("=")[2].strip()
+                           for each in body.split(",") if each.strip()})
             for tag, body, name in ENUM.findall(text)]
+
+
+def structures(text: str) -> dict[str, list[str]]:
+    """Returns the fields of each. A type without a name here is that of its tag, in capital letters."""
+    return {name or tag.upper(): re.findall(r"(\w+)(?:\[\w+\])*\s*;", body)
+            for tag, body, name in STRUCTURE.findall(text)}
 
 
 def write(path: pathlib.Path, text: str) -> None:
@@ -48,10 +59,13 @@ def write(path: pathlib.Path, text: str) -> None:
     path.write_text(text)
 
 
-def members_of(constants: str, api: str, known: dict[str, str], enums: dict[str, list[str]]) -> typing.Iterator[str]:
+def members_of(constants: str, api: str, known: dict[str, str],
+               enums: dict[str, dict[str, str]]) -> typing.Iterator[str]:
     """Returns the lines that define the members of a class."""
     if constants in enums:  # of C++
-        for number, word in enumerate(enums[constants]):
+        number = -1
+        for word, value in enums[constants].items():
+            number = int(value, 0) if value else number + 1
             yield re.sub("(?<=[a-z])(?=[A-Z])", "_", word).upper() + f" = {number}"
         return
     for choice in constants.split(" | "):
@@ -62,7 +76,7 @@ def members_of(constants: str, api: str, known: dict[str, str], enums: dict[str,
                 yield f"{found[1].removesuffix('_FLAG')} = _{api}.{constant}"
 
 
-def module_of(table: pathlib.Path, known: dict[str, str], enums: dict[str, list[str]]) -> str:
+def module_of(table: pathlib.Path, known: dict[str, str], enums: dict[str, dict[str, str]]) -> str:
     """Returns the Python module with enumerations."""
     api, imports, classes = table.stem, set(), []
     rows = runpy.run_path(str(table))["ENUMERATIONS"]
@@ -85,9 +99,16 @@ def main() -> None:
     parser.add_argument("--list", type=pathlib.Path, required=True)
     parser.add_argument("--stub", nargs=2, type=pathlib.Path)
     parser.add_argument("--classes", nargs=2, type=pathlib.Path)
+    parser.add_argument("--structures", nargs="*", default=[])
     arguments = parser.parse_args()
+    if arguments.structures:
+        fields = {name: each for header in arguments.headers for name, each in structures(read(header)).items()}
+        lines = {name: [f"FIELD({name}, {field})" for field in fields[name] if field not in arguments.excluded]
+                 for name in arguments.structures}
+        write(arguments.list, "".join(f"STRUCTURE({name}, {', '.join(line)})\n" for name, line in lines.items()))
+        return
     known: dict[str, str] = {}
-    enums: dict[str, list[str]] = {}
+    enums: dict[str, dict[str, str]] = {}
     for text in map(read, arguments.headers):
         found = enumerations(text)
         enums |= {name: enumerators for names, enumerators in found for name in names}

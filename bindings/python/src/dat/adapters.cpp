@@ -29,11 +29,11 @@ py::list list_providers(DAT_COUNT max_to_return) {
 void add_registry(py::module_& module) {
     module.def("dat_registry_list_providers", &list_providers);
     module.def("dat_registry_add_provider", [](Handle provider, const py::dict& fields) {
-        const DAT_PROVIDER_INFO info = provider_info_of(fields);
+        const DAT_PROVIDER_INFO info = from_dict<DAT_PROVIDER_INFO>(fields);
         VIADUCT_DAT_CALL(dat_registry_add_provider, reinterpret_cast<const DAT_PROVIDER*>(provider), &info);
     });
     module.def("dat_registry_remove_provider", [](Handle provider, const py::dict& fields) {
-        const DAT_PROVIDER_INFO info = provider_info_of(fields);
+        const DAT_PROVIDER_INFO info = from_dict<DAT_PROVIDER_INFO>(fields);
         VIADUCT_DAT_CALL(dat_registry_remove_provider, reinterpret_cast<const DAT_PROVIDER*>(provider), &info);
     });
     module.def("dat_registry_providers_related", [](std::string name, std::string other) {
@@ -99,19 +99,11 @@ void add_ia(py::module_& module) {
     module.def("dat_ib_close_query", [](Handle ia) {
         check("dat_ib_close_query", end(ended_with(ia), [&] { return dat_ib_close_query(to_dat(ia)); }));
     });
-    module.def("dats_get_ia_handle", [](Handle ia) {
-        DAT_IA_HANDLE other = DAT_HANDLE_NULL;
-        VIADUCT_DAT_CALL(dats_get_ia_handle, to_dat(ia), &other);
-        return to_python(other);
-    });
+    def_output(module, "dats_get_ia_handle", &dats_get_ia_handle);
 }
 
 void add_objects(py::module_& module) {
-    module.def("dat_get_handle_type", [](Handle handle) {
-        DAT_HANDLE_TYPE type{};
-        VIADUCT_DAT_CALL(dat_get_handle_type, to_dat(handle), &type);
-        return static_cast<int>(type);
-    });
+    def_output(module, "dat_get_handle_type", &dat_get_handle_type);
     module.def("dat_set_consumer_context", [](Handle handle, DAT_UINT64 value) {
         DAT_CONTEXT context;
         context.as_64 = value;

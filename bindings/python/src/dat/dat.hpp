@@ -113,10 +113,31 @@ DAT_RETURN end(const Objects& objects, Call call) {
 #define VIADUCT_DAT_KEEPING_CALL(function, ...) \
     const KeepingCall keeping(#function, objects_among(__VA_ARGS__), [&] { return function(__VA_ARGS__); })
 
-/// Returns the function that ends objects of a kind.
-template <DAT_RETURN (*function)(DAT_HANDLE)>
-void def_free(py::module_& module, const char* name) {
-    module.def(name, [name](Handle object) {
+/// The type in which Python passes an argument: handles and enumerations are numbers.
+template <class Argument>
+using Plain = std::conditional_t<std::is_same_v<Argument, DAT_HANDLE>, Handle,
+                                 std::conditional_t<std::is_enum_v<Argument>, int, Argument>>;
+
+template <class Argument>
+auto to_argument(Plain<Argument> value) noexcept {
+    if constexpr (std::is_same_v<Argument, DAT_HANDLE>)
+        return to_dat(value);
+    else
+        return static_cast<Argument>(value);
+}
+
+/// Defines a call whose arguments are all inputs.
+template <class... Inputs>
+void def_call(py::module_& module, const char* name, DAT_RETURN (*function)(Inputs...)) {
+    module.def(name, [name, function](Plain<Inputs>... inputs) {
+        check(name, unlocked(objects_among(to_argument<Inputs>(inputs)...),
+                             [&] { return function(to_argument<Inputs>(inputs)...); }));
+    });
+}
+
+/// Defines a call that ends an object.
+inline void def_free(py::module_& module, const char* name, DAT_RETURN (*function)(DAT_HANDLE)) {
+    module.def(name, [name, function](Handle object) {
         check(name, end({.ended = {object}}, [&] { return function(to_dat(object)); }));
     });
 }

@@ -12,7 +12,7 @@ namespace {
 using Fields = std::optional<py::dict>;  // none means a null pointer
 
 Handle create(Handle ia, Handle pz, Handle recv_evd, Handle request_evd, Handle connect_evd, const Fields& fields) {
-    const DAT_EP_ATTR attributes = fields ? ep_attr_of(*fields) : DAT_EP_ATTR{};
+    const DAT_EP_ATTR attributes = fields ? from_dict<DAT_EP_ATTR>(*fields) : DAT_EP_ATTR{};
     DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
     VIADUCT_DAT_CALL(dat_ep_create, to_dat(ia), to_dat(pz), to_dat(recv_evd), to_dat(request_evd), to_dat(connect_evd),
                      fields ? &attributes : nullptr, &ep);
@@ -21,7 +21,7 @@ Handle create(Handle ia, Handle pz, Handle recv_evd, Handle request_evd, Handle 
 
 Handle create_with_srq(Handle ia, Handle pz, Handle recv_evd, Handle request_evd, Handle connect_evd, Handle srq,
                        const Fields& fields) {
-    const DAT_EP_ATTR attributes = fields ? ep_attr_of(*fields) : DAT_EP_ATTR{};
+    const DAT_EP_ATTR attributes = fields ? from_dict<DAT_EP_ATTR>(*fields) : DAT_EP_ATTR{};
     DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
     VIADUCT_DAT_CALL(dat_ep_create_with_srq, to_dat(ia), to_dat(pz), to_dat(recv_evd), to_dat(request_evd),
                      to_dat(connect_evd), to_dat(srq), fields ? &attributes : nullptr, &ep);
@@ -36,7 +36,7 @@ py::tuple status(Handle ep) {
 }
 
 void modify(Handle ep, DAT_EP_PARAM_MASK mask, const py::dict& fields) {
-    const DAT_EP_PARAM param = ep_param_of(fields);
+    const DAT_EP_PARAM param = from_dict<DAT_EP_PARAM>(fields);
     const Objects objects{.used = {ep, to_python(param.pz_handle), to_python(param.recv_evd_handle),
                                    to_python(param.request_evd_handle), to_python(param.connect_evd_handle),
                                    to_python(param.srq_handle)}};
@@ -72,46 +72,30 @@ void common_connect(Handle ep, const py::tuple& address, Seconds timeout, std::s
 void add_ep(py::module_& module) {
     module.def("dat_ep_create", &create);
     module.def("dat_ep_create_with_srq", &create_with_srq);
-    module.def("dat_ep_query", [](Handle ep, DAT_EP_PARAM_MASK mask) {
-        DAT_EP_PARAM param{};
-        VIADUCT_DAT_KEEPING_CALL(dat_ep_query, to_dat(ep), mask, &param);
-        return to_dict(param);
-    });
+    def_output(module, "dat_ep_query", &dat_ep_query);
     module.def("dat_ep_modify", &modify);
     module.def("dat_ep_get_status", &status);
     module.def("dat_ep_recv_query", &query_received);
-    module.def("dat_ep_set_watermark", [](Handle ep, DAT_COUNT soft, DAT_COUNT hard) {
-        VIADUCT_DAT_CALL(dat_ep_set_watermark, to_dat(ep), soft, hard);
-    });
+    def_call(module, "dat_ep_set_watermark", &dat_ep_set_watermark);
     module.def("dat_ep_connect", &connect);
     module.def("dat_ep_dup_connect", &dup_connect);
     module.def("dat_ep_common_connect", &common_connect);
-    module.def("dat_ep_disconnect", [](Handle ep, int flags) {
-        VIADUCT_DAT_CALL(dat_ep_disconnect, to_dat(ep), static_cast<DAT_CLOSE_FLAGS>(flags));
-    });
-    module.def("dat_ep_reset", [](Handle ep) { VIADUCT_DAT_CALL(dat_ep_reset, to_dat(ep)); });
-    def_free<dat_ep_free>(module, "dat_ep_free");
+    def_call(module, "dat_ep_disconnect", &dat_ep_disconnect);
+    def_call(module, "dat_ep_reset", &dat_ep_reset);
+    def_free(module, "dat_ep_free", &dat_ep_free);
 }
 
 void add_srq(py::module_& module) {
     module.def("dat_srq_create", [](Handle ia, Handle pz, const py::dict& fields) {
-        DAT_SRQ_ATTR attributes = srq_attr_of(fields);
+        DAT_SRQ_ATTR attributes = from_dict<DAT_SRQ_ATTR>(fields);
         DAT_SRQ_HANDLE srq = DAT_HANDLE_NULL;
         VIADUCT_DAT_CALL(dat_srq_create, to_dat(ia), to_dat(pz), &attributes, &srq);
         return to_python(srq);
     });
-    module.def("dat_srq_query", [](Handle srq, int mask) {
-        DAT_SRQ_PARAM param{};
-        VIADUCT_DAT_CALL(dat_srq_query, to_dat(srq), static_cast<DAT_SRQ_PARAM_MASK>(mask), &param);
-        return to_dict(param);
-    });
-    module.def("dat_srq_resize", [](Handle srq, DAT_COUNT max_recv_dtos) {
-        VIADUCT_DAT_CALL(dat_srq_resize, to_dat(srq), max_recv_dtos);
-    });
-    module.def("dat_srq_set_lw", [](Handle srq, DAT_COUNT low_watermark) {
-        VIADUCT_DAT_CALL(dat_srq_set_lw, to_dat(srq), low_watermark);
-    });
-    def_free<dat_srq_free>(module, "dat_srq_free");
+    def_output(module, "dat_srq_query", &dat_srq_query);
+    def_call(module, "dat_srq_resize", &dat_srq_resize);
+    def_call(module, "dat_srq_set_lw", &dat_srq_set_lw);
+    def_free(module, "dat_srq_free", &dat_srq_free);
 }
 
 }  // namespace

@@ -167,28 +167,18 @@ Dismissal::~Dismissal() {
 }
 
 void add_events(py::module_& module) {
-    module.def("dat_evd_create", [](Handle ia, DAT_COUNT min_qlen, Handle cno, int flags) {
-        DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
-        VIADUCT_DAT_CALL(dat_evd_create, to_dat(ia), min_qlen, to_dat(cno), static_cast<DAT_EVD_FLAGS>(flags), &evd);
-        return to_python(evd);
-    });
-    module.def("dat_evd_query", [](Handle evd, int mask) {
-        DAT_EVD_PARAM param{};
-        VIADUCT_DAT_CALL(dat_evd_query, to_dat(evd), static_cast<DAT_EVD_PARAM_MASK>(mask), &param);
-        return to_dict(param);
-    });
-    module.def("dat_evd_resize",
-               [](Handle evd, DAT_COUNT min_qlen) { VIADUCT_DAT_CALL(dat_evd_resize, to_dat(evd), min_qlen); });
-    module.def("dat_evd_modify_cno",
-               [](Handle evd, Handle cno) { VIADUCT_DAT_CALL(dat_evd_modify_cno, to_dat(evd), to_dat(cno)); });
-    module.def("dat_evd_enable", [](Handle evd) { VIADUCT_DAT_CALL(dat_evd_enable, to_dat(evd)); });
-    module.def("dat_evd_disable", [](Handle evd) { VIADUCT_DAT_CALL(dat_evd_disable, to_dat(evd)); });
-    module.def("dat_evd_set_unwaitable", [](Handle evd) { VIADUCT_DAT_CALL(dat_evd_set_unwaitable, to_dat(evd)); });
-    module.def("dat_evd_clear_unwaitable", [](Handle evd) { VIADUCT_DAT_CALL(dat_evd_clear_unwaitable, to_dat(evd)); });
+    def_output(module, "dat_evd_create", &dat_evd_create);
+    def_output(module, "dat_evd_query", &dat_evd_query);
+    def_call(module, "dat_evd_resize", &dat_evd_resize);
+    def_call(module, "dat_evd_modify_cno", &dat_evd_modify_cno);
+    def_call(module, "dat_evd_enable", &dat_evd_enable);
+    def_call(module, "dat_evd_disable", &dat_evd_disable);
+    def_call(module, "dat_evd_set_unwaitable", &dat_evd_set_unwaitable);
+    def_call(module, "dat_evd_clear_unwaitable", &dat_evd_clear_unwaitable);
     module.def("dat_evd_wait", &wait);
     module.def("dat_evd_dequeue", &dequeue);
     module.def("dat_evd_post_se", &post);
-    def_free<dat_evd_free>(module, "dat_evd_free");
+    def_free(module, "dat_evd_free", &dat_evd_free);
 }
 
 }  // namespace viaduct::python::dat

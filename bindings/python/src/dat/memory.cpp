@@ -9,17 +9,9 @@ namespace viaduct::python::dat {
 namespace {
 
 void add_zones(py::module_& module) {
-    module.def("dat_pz_create", [](Handle ia) {
-        DAT_PZ_HANDLE pz = DAT_HANDLE_NULL;
-        VIADUCT_DAT_CALL(dat_pz_create, to_dat(ia), &pz);
-        return to_python(pz);
-    });
-    module.def("dat_pz_query", [](Handle pz, int mask) {
-        DAT_PZ_PARAM param{};
-        VIADUCT_DAT_CALL(dat_pz_query, to_dat(pz), static_cast<DAT_PZ_PARAM_MASK>(mask), &param);
-        return to_dict(param);
-    });
-    def_free<dat_pz_free>(module, "dat_pz_free");
+    def_output(module, "dat_pz_create", &dat_pz_create);
+    def_output(module, "dat_pz_query", &dat_pz_query);
+    def_free(module, "dat_pz_free", &dat_pz_free);
 }
 
 /// Returns the description of a region: an address or, for DAT_MEM_TYPE_LMR, a handle. The cookie of shared memory is
@@ -53,12 +45,8 @@ py::tuple create_lmr(Handle ia, int type, Handle region, DAT_VLEN length, Handle
 
 void add_lmr(py::module_& module) {
     module.def("dat_lmr_create", &create_lmr);
-    module.def("dat_lmr_query", [](Handle lmr, int mask) {
-        DAT_LMR_PARAM param{};
-        VIADUCT_DAT_CALL(dat_lmr_query, to_dat(lmr), static_cast<DAT_LMR_PARAM_MASK>(mask), &param);
-        return to_dict(param);
-    });
-    def_free<dat_lmr_free>(module, "dat_lmr_free");
+    def_output(module, "dat_lmr_query", &dat_lmr_query);
+    def_free(module, "dat_lmr_free", &dat_lmr_free);
     module.def("dat_lmr_sync_rdma_read", [](Handle ia, const Triplets& pieces) {
         auto segments = to_triplets<DAT_LMR_TRIPLET>(pieces);
         VIADUCT_DAT_CALL(dat_lmr_sync_rdma_read, to_dat(ia), segments.data(), segments.size());
@@ -80,23 +68,11 @@ DAT_RMR_CONTEXT bind(Handle rmr, Handle lmr, const Triplet& piece, int privilege
 }
 
 void add_rmr(py::module_& module) {
-    module.def("dat_rmr_create", [](Handle pz) {
-        DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
-        VIADUCT_DAT_CALL(dat_rmr_create, to_dat(pz), &rmr);
-        return to_python(rmr);
-    });
-    module.def("dat_rmr_create_for_ep", [](Handle pz) {
-        DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
-        VIADUCT_DAT_CALL(dat_rmr_create_for_ep, to_dat(pz), &rmr);
-        return to_python(rmr);
-    });
+    def_output(module, "dat_rmr_create", &dat_rmr_create);
+    def_output(module, "dat_rmr_create_for_ep", &dat_rmr_create_for_ep);
     module.def("dat_rmr_bind", &bind);
-    module.def("dat_rmr_query", [](Handle rmr, int mask) {
-        DAT_RMR_PARAM param{};
-        VIADUCT_DAT_CALL(dat_rmr_query, to_dat(rmr), static_cast<DAT_RMR_PARAM_MASK>(mask), &param);
-        return to_dict(param);
-    });
-    def_free<dat_rmr_free>(module, "dat_rmr_free");
+    def_output(module, "dat_rmr_query", &dat_rmr_query);
+    def_free(module, "dat_rmr_free", &dat_rmr_free);
 }
 
 }  // namespace

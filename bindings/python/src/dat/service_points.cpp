@@ -6,11 +6,7 @@ namespace viaduct::python::dat {
 namespace {
 
 void add_psp(py::module_& module) {
-    module.def("dat_psp_create", [](Handle ia, DAT_CONN_QUAL conn_qual, Handle evd, int flags) {
-        DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
-        VIADUCT_DAT_CALL(dat_psp_create, to_dat(ia), conn_qual, to_dat(evd), static_cast<DAT_PSP_FLAGS>(flags), &psp);
-        return to_python(psp);
-    });
+    def_output(module, "dat_psp_create", &dat_psp_create);
     module.def("dat_psp_create_any", [](Handle ia, Handle evd, int flags) {
         DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
         DAT_CONN_QUAL conn_qual = 0;
@@ -18,42 +14,26 @@ void add_psp(py::module_& module) {
                          &psp);
         return py::make_tuple(conn_qual, to_python(psp));
     });
-    module.def("dat_psp_query", [](Handle psp, int mask) {
-        DAT_PSP_PARAM param{};
-        VIADUCT_DAT_CALL(dat_psp_query, to_dat(psp), static_cast<DAT_PSP_PARAM_MASK>(mask), &param);
-        return to_dict(param);
-    });
-    def_free<dat_psp_free>(module, "dat_psp_free");
+    def_output(module, "dat_psp_query", &dat_psp_query);
+    def_free(module, "dat_psp_free", &dat_psp_free);
 }
 
 void add_rsp(py::module_& module) {
-    module.def("dat_rsp_create", [](Handle ia, DAT_CONN_QUAL conn_qual, Handle ep, Handle evd) {
-        DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
-        VIADUCT_DAT_CALL(dat_rsp_create, to_dat(ia), conn_qual, to_dat(ep), to_dat(evd), &rsp);
-        return to_python(rsp);
-    });
-    module.def("dat_rsp_query", [](Handle rsp, int mask) {
-        DAT_RSP_PARAM param{};
-        VIADUCT_DAT_CALL(dat_rsp_query, to_dat(rsp), static_cast<DAT_RSP_PARAM_MASK>(mask), &param);
-        return to_dict(param);
-    });
-    def_free<dat_rsp_free>(module, "dat_rsp_free");
+    def_output(module, "dat_rsp_create", &dat_rsp_create);
+    def_output(module, "dat_rsp_query", &dat_rsp_query);
+    def_free(module, "dat_rsp_free", &dat_rsp_free);
 }
 
 void add_csp(py::module_& module) {
     module.def("dat_csp_create", [](Handle ia, const py::dict& communicator, const py::tuple& address, Handle evd) {
-        DAT_COMM comm = comm_of(communicator);
+        DAT_COMM comm = from_dict<DAT_COMM>(communicator);
         SocketAddress local(address);
         DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
         VIADUCT_DAT_CALL(dat_csp_create, to_dat(ia), &comm, local.get(), to_dat(evd), &csp);
         return to_python(csp);
     });
-    module.def("dat_csp_query", [](Handle csp, int mask) {
-        DAT_CSP_PARAM param{};
-        VIADUCT_DAT_KEEPING_CALL(dat_csp_query, to_dat(csp), static_cast<DAT_CSP_PARAM_MASK>(mask), &param);
-        return to_dict(param);
-    });
-    def_free<dat_csp_free>(module, "dat_csp_free");
+    def_output(module, "dat_csp_query", &dat_csp_query);
+    def_free(module, "dat_csp_free", &dat_csp_free);
 }
 
 /// Returns the endpoint that a service point provided for a request. Requires the GIL.
@@ -82,11 +62,7 @@ void hand_off(Handle cr, DAT_CONN_QUAL handoff) {
 }
 
 void add_cr(py::module_& module) {
-    module.def("dat_cr_query", [](Handle cr, int mask) {
-        DAT_CR_PARAM param{};
-        VIADUCT_DAT_KEEPING_CALL(dat_cr_query, to_dat(cr), static_cast<DAT_CR_PARAM_MASK>(mask), &param);
-        return to_dict(param);
-    });
+    def_output(module, "dat_cr_query", &dat_cr_query);
     module.def("dat_cr_accept", &accept);
     module.def("dat_cr_reject", &reject);
     module.def("dat_cr_handoff", &hand_off);

@@ -3,8 +3,9 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
-#include <span>
 #include <string>
 #include <type_traits>
 
@@ -27,7 +28,7 @@ py::object value_of(const char (&text)[DAT_NAME_MAX_LENGTH]) { return py::str(te
 py::object value_of(const DAT_LMR_TRIPLET& triplet) {
     return py::make_tuple(triplet.virtual_address, triplet.segment_length, triplet.lmr_context);
 }
-py::object value_of(const DAT_COMM& comm);
+py::object value_of(const DAT_COMM& comm) { return to_dict(comm); }
 py::object value_of(const DAT_EP_ATTR& attributes) { return to_dict(attributes); }
 
 py::list named(DAT_COUNT count, const DAT_NAMED_ATTR* attributes) {
@@ -43,6 +44,7 @@ py::list named(DAT_COUNT count, const DAT_NAMED_ATTR* attributes) {
 }
 
 template <class Number>
+requires std::is_arithmetic_v<Number> || std::is_enum_v<Number>
 void assign(Number& field, const char* name, py::handle value) {
     if constexpr (std::is_enum_v<Number>) {
         std::underlying_type_t<Number> number{};
@@ -64,15 +66,17 @@ void assign(char (&field)[DAT_NAME_MAX_LENGTH], const char* name, py::handle val
     if (text.size() >= sizeof field) throw py::value_error(std::string(name) + " is too long");
     std::memcpy(field, text.c_str(), text.size() + 1);
 }
-void assign(DAT_COMM& field, const char*, py::handle value) { field = comm_of(value.cast<py::dict>()); }
-void assign(DAT_EP_ATTR& field, const char*, py::handle value) { field = ep_attr_of(value.cast<py::dict>()); }
+void assign(DAT_COMM& field, const char*, py::handle value) { field = from_dict<DAT_COMM>(value.cast<py::dict>()); }
+void assign(DAT_EP_ATTR& field, const char*, py::handle value) {
+    field = from_dict<DAT_EP_ATTR>(value.cast<py::dict>());
+}
 
 // ---- Fields -------------------------------------------------------------------------------------------------------
 
 struct Field {
     const char* name;
     py::object (*get)(const void* structure);
-    void (*set)(void* structure, const char* name, py::handle value) = nullptr;
+    void (*set)(void* structure, const char* name, py::handle value);  // null if programs cannot set it
 };
 
 template <class Member>
@@ -83,102 +87,20 @@ struct OwnerOf<Value Owner::*> {
 };
 
 template <auto member>
-py::object get(const void* structure) {
-    return value_of(static_cast<const typename OwnerOf<decltype(member)>::Type*>(structure)->*member);
+py::object value_in(const typename OwnerOf<decltype(member)>::Type& structure) {
+    return value_of(structure.*member);
 }
 
 template <auto member>
-void set(void* structure, const char* name, py::handle value) {
-    assign(static_cast<typename OwnerOf<decltype(member)>::Type*>(structure)->*member, name, value);
+constexpr Field field(const char* name) {
+    using Structure = typename OwnerOf<decltype(member)>::Type;
+    Field result{name, [](const void* from) { return value_in<member>(*static_cast<const Structure*>(from)); }};
+    if constexpr (requires(Structure & to) { assign(to.*member, "", py::handle()); })
+        result.set = [](void* to, const char* called, py::handle value) {
+            assign(static_cast<Structure*>(to)->*member, called, value);
+        };
+    return result;
 }
-
-template <auto member>
-constexpr Field read_only(const char* name) {
-    return {name, get<member>};
-}
-
-template <auto member>
-constexpr Field settable(const char* name) {
-    return {name, get<member>, set<member>};
-}
-
-#define READ_ONLY(structure, field) read_only<(&structure::field)>(#field)
-#define SETTABLE(structure, field) settable<(&structure::field)>(#field)
-
-// clang-format off
-/// A field whose value is an expression of the structure `s`.
-#define COMPUTED(structure, field, expression)                          \
-    Field{#field, [](const void* fields) -> py::object {                \
-        const auto& s = *static_cast<const structure*>(fields);         \
-        return expression;                                              \
-    }}
-// clang-format on
-
-py::dict read(std::span<const Field> fields, const void* structure) {
-    py::dict values;
-    for (const Field& field : fields) values[field.name] = field.get(structure);
-    return values;
-}
-
-template <class Structure>
-Structure write(std::span<const Field> fields, const py::dict& values) {
-    Structure structure{};
-    for (const auto& [key, value] : values) {
-        const auto name = py::str(key).cast<std::string>();
-        const Field* found = nullptr;
-        for (const Field& field : fields)
-            if (name == field.name) found = &field;
-        if (found == nullptr || found->set == nullptr) throw py::type_error(name + " is not a field that can be set");
-        found->set(&structure, found->name, value);
-    }
-    return structure;
-}
-
-constexpr Field comm_fields[] = {SETTABLE(DAT_COMM, domain), SETTABLE(DAT_COMM, type), SETTABLE(DAT_COMM, protocol)};
-
-py::object value_of(const DAT_COMM& comm) { return read(comm_fields, &comm); }
-
-constexpr Field provider_info_fields[] = {
-    SETTABLE(DAT_PROVIDER_INFO, ia_name), SETTABLE(DAT_PROVIDER_INFO, dapl_version_major),
-    SETTABLE(DAT_PROVIDER_INFO, dapl_version_minor), SETTABLE(DAT_PROVIDER_INFO, is_thread_safe)};
-
-constexpr Field ia_attr_fields[] = {
-    READ_ONLY(DAT_IA_ATTR, adapter_name),
-    READ_ONLY(DAT_IA_ATTR, vendor_name),
-    READ_ONLY(DAT_IA_ATTR, hardware_version_major),
-    READ_ONLY(DAT_IA_ATTR, hardware_version_minor),
-    READ_ONLY(DAT_IA_ATTR, firmware_version_major),
-    READ_ONLY(DAT_IA_ATTR, firmware_version_minor),
-    READ_ONLY(DAT_IA_ATTR, ia_address_ptr),
-    READ_ONLY(DAT_IA_ATTR, max_eps),
-    READ_ONLY(DAT_IA_ATTR, max_dto_per_ep),
-    READ_ONLY(DAT_IA_ATTR, max_rdma_read_per_ep_in),
-    READ_ONLY(DAT_IA_ATTR, max_rdma_read_per_ep_out),
-    READ_ONLY(DAT_IA_ATTR, max_evds),
-    READ_ONLY(DAT_IA_ATTR, max_evd_qlen),
-    READ_ONLY(DAT_IA_ATTR, max_iov_segments_per_dto),
-    READ_ONLY(DAT_IA_ATTR, max_lmrs),
-    READ_ONLY(DAT_IA_ATTR, max_lmr_block_size),
-    READ_ONLY(DAT_IA_ATTR, max_lmr_virtual_address),
-    READ_ONLY(DAT_IA_ATTR, max_pzs),
-    READ_ONLY(DAT_IA_ATTR, max_message_size),
-    READ_ONLY(DAT_IA_ATTR, max_rdma_size),
-    READ_ONLY(DAT_IA_ATTR, max_rmrs),
-    READ_ONLY(DAT_IA_ATTR, max_rmr_target_address),
-    READ_ONLY(DAT_IA_ATTR, max_srqs),
-    READ_ONLY(DAT_IA_ATTR, max_ep_per_srq),
-    READ_ONLY(DAT_IA_ATTR, max_recv_per_srq),
-    READ_ONLY(DAT_IA_ATTR, max_iov_segments_per_rdma_read),
-    READ_ONLY(DAT_IA_ATTR, max_iov_segments_per_rdma_write),
-    READ_ONLY(DAT_IA_ATTR, max_rdma_read_in),
-    READ_ONLY(DAT_IA_ATTR, max_rdma_read_out),
-    READ_ONLY(DAT_IA_ATTR, max_rdma_read_per_ep_in_guaranteed),
-    READ_ONLY(DAT_IA_ATTR, max_rdma_read_per_ep_out_guaranteed),
-    READ_ONLY(DAT_IA_ATTR, zb_supported),
-    READ_ONLY(DAT_IA_ATTR, extension_supported),
-    READ_ONLY(DAT_IA_ATTR, extension_version),
-    COMPUTED(DAT_IA_ATTR, transport_attr, named(s.num_transport_attr, s.transport_attr)),
-    COMPUTED(DAT_IA_ATTR, vendor_attr, named(s.num_vendor_attr, s.vendor_attr))};
 
 py::tuple merging_of(const DAT_PROVIDER_ATTR& attributes) {
     constexpr std::size_t streams = std::extent_v<decltype(attributes.evd_stream_merging_supported)>;
@@ -191,124 +113,41 @@ py::tuple merging_of(const DAT_PROVIDER_ATTR& attributes) {
     return rows;
 }
 
-constexpr Field provider_attr_fields[] = {
-    READ_ONLY(DAT_PROVIDER_ATTR, provider_name),
-    READ_ONLY(DAT_PROVIDER_ATTR, provider_version_major),
-    READ_ONLY(DAT_PROVIDER_ATTR, provider_version_minor),
-    READ_ONLY(DAT_PROVIDER_ATTR, dapl_version_major),
-    READ_ONLY(DAT_PROVIDER_ATTR, dapl_version_minor),
-    READ_ONLY(DAT_PROVIDER_ATTR, lmr_mem_types_supported),
-    READ_ONLY(DAT_PROVIDER_ATTR, iov_ownership_on_return),
-    READ_ONLY(DAT_PROVIDER_ATTR, dat_qos_supported),
-    READ_ONLY(DAT_PROVIDER_ATTR, completion_flags_supported),
-    READ_ONLY(DAT_PROVIDER_ATTR, is_thread_safe),
-    READ_ONLY(DAT_PROVIDER_ATTR, max_private_data_size),
-    READ_ONLY(DAT_PROVIDER_ATTR, supports_multipath),
-    READ_ONLY(DAT_PROVIDER_ATTR, ep_creator),
-    READ_ONLY(DAT_PROVIDER_ATTR, pz_support),
-    READ_ONLY(DAT_PROVIDER_ATTR, optimal_buffer_alignment),
-    COMPUTED(DAT_PROVIDER_ATTR, evd_stream_merging_supported, merging_of(s)),
-    READ_ONLY(DAT_PROVIDER_ATTR, srq_supported),
-    READ_ONLY(DAT_PROVIDER_ATTR, srq_watermarks_supported),
-    READ_ONLY(DAT_PROVIDER_ATTR, srq_ep_pz_difference_supported),
-    READ_ONLY(DAT_PROVIDER_ATTR, srq_info_supported),
-    READ_ONLY(DAT_PROVIDER_ATTR, ep_recv_info_supported),
-    READ_ONLY(DAT_PROVIDER_ATTR, lmr_sync_req),
-    READ_ONLY(DAT_PROVIDER_ATTR, dto_async_return_guaranteed),
-    READ_ONLY(DAT_PROVIDER_ATTR, rdma_write_for_rdma_read_req),
-    READ_ONLY(DAT_PROVIDER_ATTR, rdma_read_lmr_rmr_context_exposure),
-    READ_ONLY(DAT_PROVIDER_ATTR, rmr_scope_supported),
-    READ_ONLY(DAT_PROVIDER_ATTR, is_signal_safe),
-    READ_ONLY(DAT_PROVIDER_ATTR, ha_supported),
-    READ_ONLY(DAT_PROVIDER_ATTR, ha_loadbalancing),
-    COMPUTED(DAT_PROVIDER_ATTR, provider_specific_attr, named(s.num_provider_specific_attr, s.provider_specific_attr))};
-
-constexpr Field pz_param_fields[] = {READ_ONLY(DAT_PZ_PARAM, ia_handle)};
-
 /// Returns the member of the union that the memory type selects; for shared memory its address.
 py::int_ described(const DAT_LMR_PARAM& param) {
     return py::int_(
         to_python(param.mem_type == DAT_MEM_TYPE_LMR ? param.region_desc.for_lmr_handle : param.region_desc.for_va));
 }
 
-constexpr Field lmr_param_fields[] = {READ_ONLY(DAT_LMR_PARAM, ia_handle),
-                                      READ_ONLY(DAT_LMR_PARAM, mem_type),
-                                      COMPUTED(DAT_LMR_PARAM, region_desc, described(s)),
-                                      READ_ONLY(DAT_LMR_PARAM, length),
-                                      READ_ONLY(DAT_LMR_PARAM, pz_handle),
-                                      READ_ONLY(DAT_LMR_PARAM, mem_priv),
-                                      READ_ONLY(DAT_LMR_PARAM, va_type),
-                                      READ_ONLY(DAT_LMR_PARAM, lmr_context),
-                                      READ_ONLY(DAT_LMR_PARAM, rmr_context),
-                                      READ_ONLY(DAT_LMR_PARAM, registered_size),
-                                      READ_ONLY(DAT_LMR_PARAM, registered_address)};
+// clang-format off
+/// A field whose value is an expression of the structure `s`.
+#define COMPUTED(structure, field, expression)                           \
+    template <>                                                          \
+    py::object value_in<&structure::field>(const structure& s) {         \
+        return expression;                                               \
+    }
+// clang-format on
 
-constexpr Field rmr_param_fields[] = {READ_ONLY(DAT_RMR_PARAM, ia_handle),   READ_ONLY(DAT_RMR_PARAM, pz_handle),
-                                      READ_ONLY(DAT_RMR_PARAM, lmr_triplet), READ_ONLY(DAT_RMR_PARAM, mem_priv),
-                                      READ_ONLY(DAT_RMR_PARAM, rmr_context), READ_ONLY(DAT_RMR_PARAM, rmr_scope),
-                                      READ_ONLY(DAT_RMR_PARAM, va_type)};
+COMPUTED(DAT_IA_ATTR, transport_attr, named(s.num_transport_attr, s.transport_attr))
+COMPUTED(DAT_IA_ATTR, vendor_attr, named(s.num_vendor_attr, s.vendor_attr))
+COMPUTED(DAT_PROVIDER_ATTR, evd_stream_merging_supported, merging_of(s))
+COMPUTED(DAT_PROVIDER_ATTR, provider_specific_attr, named(s.num_provider_specific_attr, s.provider_specific_attr))
+COMPUTED(DAT_LMR_PARAM, region_desc, described(s))
+COMPUTED(DAT_EP_ATTR, ep_transport_specific, named(s.ep_transport_specific_count, s.ep_transport_specific))
+COMPUTED(DAT_EP_ATTR, ep_provider_specific, named(s.ep_provider_specific_count, s.ep_provider_specific))
+COMPUTED(DAT_CSP_PARAM, comm, s.comm == nullptr ? py::object(py::none()) : value_of(*s.comm))
+COMPUTED(DAT_CR_PARAM, private_data, bytes_of(s.private_data, s.private_data_size))
 
-constexpr Field ep_attr_fields[] = {
-    SETTABLE(DAT_EP_ATTR, service_type),
-    SETTABLE(DAT_EP_ATTR, max_message_size),
-    SETTABLE(DAT_EP_ATTR, max_rdma_size),
-    SETTABLE(DAT_EP_ATTR, qos),
-    SETTABLE(DAT_EP_ATTR, recv_completion_flags),
-    SETTABLE(DAT_EP_ATTR, request_completion_flags),
-    SETTABLE(DAT_EP_ATTR, max_recv_dtos),
-    SETTABLE(DAT_EP_ATTR, max_request_dtos),
-    SETTABLE(DAT_EP_ATTR, max_recv_iov),
-    SETTABLE(DAT_EP_ATTR, max_request_iov),
-    SETTABLE(DAT_EP_ATTR, max_rdma_read_in),
-    SETTABLE(DAT_EP_ATTR, max_rdma_read_out),
-    SETTABLE(DAT_EP_ATTR, srq_soft_hw),
-    SETTABLE(DAT_EP_ATTR, max_rdma_read_iov),
-    SETTABLE(DAT_EP_ATTR, max_rdma_write_iov),
-    COMPUTED(DAT_EP_ATTR, ep_transport_specific, named(s.ep_transport_specific_count, s.ep_transport_specific)),
-    COMPUTED(DAT_EP_ATTR, ep_provider_specific, named(s.ep_provider_specific_count, s.ep_provider_specific))};
+/// The fields of a structure. Those of the headers are in dat_structures.inc, without lengths of other fields.
+template <class Structure>
+constexpr auto fields_of = nullptr;
 
-constexpr Field ep_param_fields[] = {SETTABLE(DAT_EP_PARAM, ia_handle),
-                                     SETTABLE(DAT_EP_PARAM, ep_state),
-                                     SETTABLE(DAT_EP_PARAM, comm),
-                                     READ_ONLY(DAT_EP_PARAM, local_ia_address_ptr),
-                                     SETTABLE(DAT_EP_PARAM, local_port_qual),
-                                     READ_ONLY(DAT_EP_PARAM, remote_ia_address_ptr),
-                                     SETTABLE(DAT_EP_PARAM, remote_port_qual),
-                                     SETTABLE(DAT_EP_PARAM, pz_handle),
-                                     SETTABLE(DAT_EP_PARAM, recv_evd_handle),
-                                     SETTABLE(DAT_EP_PARAM, request_evd_handle),
-                                     SETTABLE(DAT_EP_PARAM, connect_evd_handle),
-                                     SETTABLE(DAT_EP_PARAM, srq_handle),
-                                     SETTABLE(DAT_EP_PARAM, ep_attr)};
-
-constexpr Field srq_attr_fields[] = {SETTABLE(DAT_SRQ_ATTR, max_recv_dtos), SETTABLE(DAT_SRQ_ATTR, max_recv_iov),
-                                     SETTABLE(DAT_SRQ_ATTR, low_watermark)};
-
-constexpr Field srq_param_fields[] = {
-    READ_ONLY(DAT_SRQ_PARAM, ia_handle),           READ_ONLY(DAT_SRQ_PARAM, srq_state),
-    READ_ONLY(DAT_SRQ_PARAM, pz_handle),           READ_ONLY(DAT_SRQ_PARAM, max_recv_dtos),
-    READ_ONLY(DAT_SRQ_PARAM, max_recv_iov),        READ_ONLY(DAT_SRQ_PARAM, low_watermark),
-    READ_ONLY(DAT_SRQ_PARAM, available_dto_count), READ_ONLY(DAT_SRQ_PARAM, outstanding_dto_count)};
-
-constexpr Field psp_param_fields[] = {READ_ONLY(DAT_PSP_PARAM, ia_handle), READ_ONLY(DAT_PSP_PARAM, conn_qual),
-                                      READ_ONLY(DAT_PSP_PARAM, evd_handle), READ_ONLY(DAT_PSP_PARAM, psp_flags)};
-
-constexpr Field rsp_param_fields[] = {READ_ONLY(DAT_RSP_PARAM, ia_handle), READ_ONLY(DAT_RSP_PARAM, conn_qual),
-                                      READ_ONLY(DAT_RSP_PARAM, evd_handle), READ_ONLY(DAT_RSP_PARAM, ep_handle)};
-
-constexpr Field csp_param_fields[] = {
-    READ_ONLY(DAT_CSP_PARAM, ia_handle),
-    COMPUTED(DAT_CSP_PARAM, comm, s.comm == nullptr ? py::object(py::none()) : value_of(*s.comm)),
-    READ_ONLY(DAT_CSP_PARAM, address_ptr), READ_ONLY(DAT_CSP_PARAM, evd_handle)};
-
-constexpr Field cr_param_fields[] = {
-    READ_ONLY(DAT_CR_PARAM, remote_ia_address_ptr), READ_ONLY(DAT_CR_PARAM, remote_port_qual),
-    COMPUTED(DAT_CR_PARAM, private_data, bytes_of(s.private_data, s.private_data_size)),
-    READ_ONLY(DAT_CR_PARAM, local_ep_handle)};
-
-constexpr Field evd_param_fields[] = {READ_ONLY(DAT_EVD_PARAM, ia_handle), READ_ONLY(DAT_EVD_PARAM, evd_qlen),
-                                      READ_ONLY(DAT_EVD_PARAM, evd_state), READ_ONLY(DAT_EVD_PARAM, cno_handle),
-                                      READ_ONLY(DAT_EVD_PARAM, evd_flags)};
+#define FIELD(structure, name) field<&structure::name>(#name)
+#define STRUCTURE(structure, ...) \
+    template <>                   \
+    constexpr auto fields_of<structure> = std::array{__VA_ARGS__};
+#include "dat_structures.inc"
+#undef STRUCTURE
 
 }  // namespace
 
@@ -352,27 +191,29 @@ py::bytes bytes_of(const void* data, DAT_COUNT size) {
 
 // ---- Structures ---------------------------------------------------------------------------------------------------
 
-py::dict to_dict(const DAT_PROVIDER_INFO& info) { return read(provider_info_fields, &info); }
-py::dict to_dict(const DAT_IA_ATTR& attributes) { return read(ia_attr_fields, &attributes); }
-py::dict to_dict(const DAT_PROVIDER_ATTR& attributes) { return read(provider_attr_fields, &attributes); }
-py::dict to_dict(const DAT_PZ_PARAM& param) { return read(pz_param_fields, &param); }
-py::dict to_dict(const DAT_LMR_PARAM& param) { return read(lmr_param_fields, &param); }
-py::dict to_dict(const DAT_RMR_PARAM& param) { return read(rmr_param_fields, &param); }
-py::dict to_dict(const DAT_EP_ATTR& attributes) { return read(ep_attr_fields, &attributes); }
-py::dict to_dict(const DAT_EP_PARAM& param) { return read(ep_param_fields, &param); }
-py::dict to_dict(const DAT_SRQ_PARAM& param) { return read(srq_param_fields, &param); }
-py::dict to_dict(const DAT_PSP_PARAM& param) { return read(psp_param_fields, &param); }
-py::dict to_dict(const DAT_RSP_PARAM& param) { return read(rsp_param_fields, &param); }
-py::dict to_dict(const DAT_CSP_PARAM& param) { return read(csp_param_fields, &param); }
-py::dict to_dict(const DAT_CR_PARAM& param) { return read(cr_param_fields, &param); }
-py::dict to_dict(const DAT_EVD_PARAM& param) { return read(evd_param_fields, &param); }
-
-DAT_PROVIDER_INFO provider_info_of(const py::dict& fields) {
-    return write<DAT_PROVIDER_INFO>(provider_info_fields, fields);
+template <class Structure>
+py::dict to_dict(const Structure& structure) {
+    py::dict values;
+    for (const Field& field : fields_of<Structure>) values[field.name] = field.get(&structure);
+    return values;
 }
-DAT_EP_ATTR ep_attr_of(const py::dict& fields) { return write<DAT_EP_ATTR>(ep_attr_fields, fields); }
-DAT_EP_PARAM ep_param_of(const py::dict& fields) { return write<DAT_EP_PARAM>(ep_param_fields, fields); }
-DAT_SRQ_ATTR srq_attr_of(const py::dict& fields) { return write<DAT_SRQ_ATTR>(srq_attr_fields, fields); }
-DAT_COMM comm_of(const py::dict& fields) { return write<DAT_COMM>(comm_fields, fields); }
+
+template <class Structure>
+Structure from_dict(const py::dict& fields) {
+    Structure structure{};
+    for (const auto& [key, value] : fields) {
+        const auto name = py::str(key).cast<std::string>();
+        const auto* found = std::ranges::find(fields_of<Structure>, name, &Field::name);
+        if (found == fields_of<Structure>.end() || found->set == nullptr)
+            throw py::type_error(name + " is not a field that can be set");
+        found->set(&structure, found->name, value);
+    }
+    return structure;
+}
+
+#define STRUCTURE(structure, ...)                \
+    template py::dict to_dict(const structure&); \
+    template structure from_dict(const py::dict&);
+#include "dat_structures.inc"
 
 }  // namespace viaduct::python::dat

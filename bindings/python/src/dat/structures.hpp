@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "dat.hpp"
 
@@ -26,27 +28,35 @@ private:
     sockaddr_storage storage_{};
 };
 
-py::dict to_dict(const DAT_PROVIDER_INFO& info);
-py::dict to_dict(const DAT_IA_ATTR& attributes);
-py::dict to_dict(const DAT_PROVIDER_ATTR& attributes);
-py::dict to_dict(const DAT_PZ_PARAM& param);
-py::dict to_dict(const DAT_LMR_PARAM& param);
-py::dict to_dict(const DAT_RMR_PARAM& param);
-py::dict to_dict(const DAT_EP_ATTR& attributes);
-py::dict to_dict(const DAT_EP_PARAM& param);
-py::dict to_dict(const DAT_SRQ_PARAM& param);
-py::dict to_dict(const DAT_PSP_PARAM& param);
-py::dict to_dict(const DAT_RSP_PARAM& param);
-py::dict to_dict(const DAT_CSP_PARAM& param);
-py::dict to_dict(const DAT_CR_PARAM& param);
-py::dict to_dict(const DAT_EVD_PARAM& param);
+/// Returns the fields of a structure.
+template <class Structure>
+py::dict to_dict(const Structure& structure);
 
-// Missing fields are 0. TypeError: the dictionary has an unknown key, or a value has a wrong type. OverflowError: a
-// number does not fit into its field.
-DAT_PROVIDER_INFO provider_info_of(const py::dict& fields);
-DAT_EP_ATTR ep_attr_of(const py::dict& fields);
-DAT_EP_PARAM ep_param_of(const py::dict& fields);
-DAT_SRQ_ATTR srq_attr_of(const py::dict& fields);
-DAT_COMM comm_of(const py::dict& fields);
+/// Returns a structure with these fields. Missing fields are 0. TypeError: the dictionary has an unknown key, or a
+/// value has a wrong type. OverflowError: a number does not fit into its field.
+template <class Structure>
+Structure from_dict(const py::dict& fields);
+
+/// Defines a call that writes its result, which may refer to its objects, through its last argument.
+template <class... Arguments>
+void def_output(py::module_& module, const char* name, DAT_RETURN (*function)(Arguments...)) {
+    using All = std::tuple<Arguments...>;
+    using Output = std::remove_pointer_t<std::tuple_element_t<sizeof...(Arguments) - 1, All>>;
+    [&]<std::size_t... i>(std::index_sequence<i...>) {
+        module.def(name, [name, function](Plain<std::tuple_element_t<i, All>>... inputs) {
+            Output output{};
+            const KeepingCall keeping(name, objects_among(to_argument<std::tuple_element_t<i, All>>(inputs)...), [&] {
+                return function(to_argument<std::tuple_element_t<i, All>>(inputs)..., &output);
+            });
+            if constexpr (std::is_class_v<Output>)
+                return to_dict(output);
+            else if constexpr (std::is_enum_v<Output>)
+                return static_cast<int>(output);
+            else
+                return to_python(output);
+        });
+    }
+    (std::make_index_sequence<sizeof...(Arguments) - 1>());
+}
 
 }  // namespace viaduct::python::dat
