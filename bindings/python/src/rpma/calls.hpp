@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <type_traits>
 
 #include "numbers.hpp"
@@ -125,18 +126,70 @@ void bind_getter(py::module_& module, const char* name, int (*call)(const Object
         py::arg(object));
 }
 
-template <class Value>
-using Argument = std::conditional_t<std::is_same_v<Value, bool>, bool, Number<Value>>;
+/// How Python passes an argument of C: pointers to objects as handles, other pointers and enumerations as numbers.
+template <class T>
+struct Passed {
+    using Type = Number<T>;
+};
+template <class T>
+requires std::is_enum_v<T>
+struct Passed<T> {
+    using Type = Int;
+};
+template <class T>
+struct Passed<T*> {
+    using Type = Handle;
+};
+template <>
+struct Passed<const void*> {
+    using Type = Context;
+};
+template <>
+struct Passed<bool> {
+    using Type = bool;
+};
 
-template <class Object, class Value>
-void bind_setter(py::module_& module, const char* name, int (*call)(Object*, Value), const char* object,
-                 const char* field) {
+template <class T>
+using FromPython = typename Passed<T>::Type;
+
+template <class T>
+T to_c(FromPython<T> passed) noexcept {
+    if constexpr (std::is_same_v<T, const void*>)
+        return pointer<const void>(passed);
+    else if constexpr (std::is_pointer_v<T>)
+        return pointer<std::remove_pointer_t<T>>(passed);
+    else if constexpr (std::is_enum_v<T>)
+        return static_cast<T>(passed.value);
+    else
+        return passed;
+}
+
+template <class... Inputs>
+Objects objects_among(FromPython<Inputs>... inputs) noexcept {
+    Objects objects;
+    auto next = objects.used.begin();
+    const auto note = [&next](auto input) {
+        if constexpr (std::is_same_v<decltype(input), Handle>) *next++ = input;
+    };
+    (note(inputs), ...);
+    return objects;
+}
+
+/// Defines a function whose arguments are all inputs. Over shared memory a post copies the data, so the GIL is released
+/// if the argument with the number `length` says that these are longer.
+template <std::size_t length = SIZE_MAX, class... Inputs, class... Names>
+void bind_call(py::module_& module, const char* name, int (*call)(Inputs...), Names... names) {
+    constexpr std::size_t quick_length = 64UL * 1024;
     module.def(
         name,
-        [name, call](Handle handle, Argument<Value> value) {
-            check(name, quick({.used = {handle}}, [&] { return call(pointer<Object>(handle), value); }));
+        [name, call](FromPython<Inputs>... inputs) {
+            const Objects objects = objects_among<Inputs...>(inputs...);
+            const auto make = [&] { return call(to_c<Inputs>(inputs)...); };
+            bool is_quick = true;
+            if constexpr (length < sizeof...(inputs)) is_quick = std::get<length>(std::tie(inputs...)) <= quick_length;
+            check(name, is_quick ? quick(objects, make) : unlocked(objects, make));
         },
-        py::arg(object), py::arg(field));
+        py::arg(names)...);
 }
 
 void bind_configurations(py::module_& module);

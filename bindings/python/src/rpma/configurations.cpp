@@ -8,8 +8,8 @@ namespace {
 void bind_peer_cfg(py::module_& module) {
     bind_new(module, "rpma_peer_cfg_new", &rpma_peer_cfg_new);
     bind_delete(module, "rpma_peer_cfg_delete", &rpma_peer_cfg_delete, "pcfg");
-    bind_setter(module, "rpma_peer_cfg_set_direct_write_to_pmem", &rpma_peer_cfg_set_direct_write_to_pmem, "pcfg",
-                "supported");
+    bind_call(module, "rpma_peer_cfg_set_direct_write_to_pmem", &rpma_peer_cfg_set_direct_write_to_pmem, "pcfg",
+              "supported");
     bind_getter(module, "rpma_peer_cfg_get_direct_write_to_pmem", &rpma_peer_cfg_get_direct_write_to_pmem, "pcfg");
     bind_getter(module, "rpma_peer_cfg_get_descriptor_size", &rpma_peer_cfg_get_descriptor_size, "pcfg");
     module.def(
@@ -33,36 +33,29 @@ void bind_peer_cfg(py::module_& module) {
 void bind_srq_cfg(py::module_& module) {
     bind_new(module, "rpma_srq_cfg_new", &rpma_srq_cfg_new);
     bind_delete(module, "rpma_srq_cfg_delete", &rpma_srq_cfg_delete, "cfg");
-    bind_setter(module, "rpma_srq_cfg_set_rq_size", &rpma_srq_cfg_set_rq_size, "cfg", "rq_size");
+    bind_call(module, "rpma_srq_cfg_set_rq_size", &rpma_srq_cfg_set_rq_size, "cfg", "rq_size");
     bind_getter(module, "rpma_srq_cfg_get_rq_size", &rpma_srq_cfg_get_rq_size, "cfg");
-    bind_setter(module, "rpma_srq_cfg_set_rcq_size", &rpma_srq_cfg_set_rcq_size, "cfg", "rcq_size");
+    bind_call(module, "rpma_srq_cfg_set_rcq_size", &rpma_srq_cfg_set_rcq_size, "cfg", "rcq_size");
     bind_getter(module, "rpma_srq_cfg_get_rcq_size", &rpma_srq_cfg_get_rcq_size, "cfg");
 }
 
 void bind_conn_cfg(py::module_& module) {
     bind_new(module, "rpma_conn_cfg_new", &rpma_conn_cfg_new);
     bind_delete(module, "rpma_conn_cfg_delete", &rpma_conn_cfg_delete, "cfg");
-    bind_setter(module, "rpma_conn_cfg_set_timeout", &rpma_conn_cfg_set_timeout, "cfg", "timeout_ms");
+    bind_call(module, "rpma_conn_cfg_set_timeout", &rpma_conn_cfg_set_timeout, "cfg", "timeout_ms");
     bind_getter(module, "rpma_conn_cfg_get_timeout", &rpma_conn_cfg_get_timeout, "cfg");
-    bind_setter(module, "rpma_conn_cfg_set_cq_size", &rpma_conn_cfg_set_cq_size, "cfg", "cq_size");
+    bind_call(module, "rpma_conn_cfg_set_cq_size", &rpma_conn_cfg_set_cq_size, "cfg", "cq_size");
     bind_getter(module, "rpma_conn_cfg_get_cq_size", &rpma_conn_cfg_get_cq_size, "cfg");
-    bind_setter(module, "rpma_conn_cfg_set_rcq_size", &rpma_conn_cfg_set_rcq_size, "cfg", "rcq_size");
+    bind_call(module, "rpma_conn_cfg_set_rcq_size", &rpma_conn_cfg_set_rcq_size, "cfg", "rcq_size");
     bind_getter(module, "rpma_conn_cfg_get_rcq_size", &rpma_conn_cfg_get_rcq_size, "cfg");
-    bind_setter(module, "rpma_conn_cfg_set_sq_size", &rpma_conn_cfg_set_sq_size, "cfg", "sq_size");
+    bind_call(module, "rpma_conn_cfg_set_sq_size", &rpma_conn_cfg_set_sq_size, "cfg", "sq_size");
     bind_getter(module, "rpma_conn_cfg_get_sq_size", &rpma_conn_cfg_get_sq_size, "cfg");
-    bind_setter(module, "rpma_conn_cfg_set_rq_size", &rpma_conn_cfg_set_rq_size, "cfg", "rq_size");
+    bind_call(module, "rpma_conn_cfg_set_rq_size", &rpma_conn_cfg_set_rq_size, "cfg", "rq_size");
     bind_getter(module, "rpma_conn_cfg_get_rq_size", &rpma_conn_cfg_get_rq_size, "cfg");
-    bind_setter(module, "rpma_conn_cfg_set_compl_channel", &rpma_conn_cfg_set_compl_channel, "cfg", "shared");
+    bind_call(module, "rpma_conn_cfg_set_compl_channel", &rpma_conn_cfg_set_compl_channel, "cfg", "shared");
     bind_getter(module, "rpma_conn_cfg_get_compl_channel", &rpma_conn_cfg_get_compl_channel, "cfg");
     bind_getter(module, "rpma_conn_cfg_get_srq", &rpma_conn_cfg_get_srq, "cfg");
-    module.def(
-        "rpma_conn_cfg_set_srq",
-        [](Handle cfg, Handle srq) {
-            check("rpma_conn_cfg_set_srq", quick({.used = {cfg, srq}}, [=] {
-                      return rpma_conn_cfg_set_srq(pointer<rpma_conn_cfg>(cfg), pointer<rpma_srq>(srq));
-                  }));
-        },
-        py::arg("cfg"), py::arg("srq"));
+    bind_call(module, "rpma_conn_cfg_set_srq", &rpma_conn_cfg_set_srq, "cfg", "srq");
 }
 
 }  // namespace

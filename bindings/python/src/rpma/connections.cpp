@@ -109,12 +109,6 @@ void conn_disconnect(Handle conn) {
           unlocked({.used = {conn}}, [=] { return rpma_conn_disconnect(pointer<rpma_conn>(conn)); }));
 }
 
-void conn_apply_remote_peer_cfg(Handle conn, Handle pcfg) {
-    check("rpma_conn_apply_remote_peer_cfg", quick({.used = {conn, pcfg}}, [=] {
-              return rpma_conn_apply_remote_peer_cfg(pointer<rpma_conn>(conn), pointer<rpma_peer_cfg>(pcfg));
-          }));
-}
-
 /// The completion queues of a connection are destroyed with it.
 void conn_delete(Handle conn) {
     auto* ended = pointer<rpma_conn>(conn);
@@ -135,7 +129,7 @@ void bind_conn(py::module_& module) {
     module.def("rpma_conn_next_event", &conn_next_event, py::arg("conn"), py::arg("timeout") = py::none());
     bind_getter(module, "rpma_conn_get_event_fd", &rpma_conn_get_event_fd, "conn");
     module.def("rpma_conn_get_private_data", &conn_get_private_data, py::arg("conn"));
-    module.def("rpma_conn_apply_remote_peer_cfg", &conn_apply_remote_peer_cfg, py::arg("conn"), py::arg("pcfg"));
+    bind_call(module, "rpma_conn_apply_remote_peer_cfg", &rpma_conn_apply_remote_peer_cfg, "conn", "pcfg");
     bind_getter(module, "rpma_conn_get_qp_num", &rpma_conn_get_qp_num, "conn");
     bind_getter(module, "rpma_conn_get_cq", &rpma_conn_get_cq, "conn");
     bind_getter(module, "rpma_conn_get_rcq", &rpma_conn_get_rcq, "conn");

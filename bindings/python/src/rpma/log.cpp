@@ -64,13 +64,7 @@ void log_set_function(const py::object& function) {
 bool log_has_receiver() noexcept { return !receiver().is_none(); }
 
 void bind_log(py::module_& module) {
-    module.def(
-        "rpma_log_set_threshold",
-        [](Int threshold, Int level) {
-            check("rpma_log_set_threshold", rpma_log_set_threshold(static_cast<rpma_log_threshold>(threshold.value),
-                                                                   static_cast<rpma_log_level>(level.value)));
-        },
-        py::arg("threshold"), py::arg("level"));
+    bind_call(module, "rpma_log_set_threshold", &rpma_log_set_threshold, "threshold", "level");
     module.def(
         "rpma_log_get_threshold",
         [](Int threshold) {

@@ -6,110 +6,33 @@
 namespace viaduct::python::rpma {
 namespace {
 
-/// Over shared memory a post copies the data, so the GIL is released for longer data.
-constexpr std::size_t quick_length = 64UL * 1024;
-
-template <class Call>
-void post(const char* name, std::size_t length, Handle conn, Handle local, Handle remote, Call call) {
-    const Objects objects{.used = {conn, local, remote}};
-    check(name, length <= quick_length ? quick(objects, call) : unlocked(objects, call));
-}
-
-// ---- Remote memory -----------------------------------------------------------------------------------------------
-
-void read(Handle conn, Handle dst, Size dst_offset, Handle src, Size src_offset, Size len, Int flags,
-          Context op_context) {
-    post("rpma_read", len, conn, dst, src, [=] {
-        return rpma_read(pointer<rpma_conn>(conn), pointer<rpma_mr_local>(dst), dst_offset,
-                         pointer<rpma_mr_remote>(src), src_offset, len, flags, pointer<void>(op_context));
-    });
-}
-
-void write(Handle conn, Handle dst, Size dst_offset, Handle src, Size src_offset, Size len, Int flags,
-           Context op_context) {
-    post("rpma_write", len, conn, src, dst, [=] {
-        return rpma_write(pointer<rpma_conn>(conn), pointer<rpma_mr_remote>(dst), dst_offset,
-                          pointer<rpma_mr_local>(src), src_offset, len, flags, pointer<void>(op_context));
-    });
-}
-
-void write_with_imm(Handle conn, Handle dst, Size dst_offset, Handle src, Size src_offset, Size len, Int flags,
-                    Uint32 imm, Context op_context) {
-    post("rpma_write_with_imm", len, conn, src, dst, [=] {
-        return rpma_write_with_imm(pointer<rpma_conn>(conn), pointer<rpma_mr_remote>(dst), dst_offset,
-                                   pointer<rpma_mr_local>(src), src_offset, len, flags, imm, pointer<void>(op_context));
-    });
-}
+// ---- Posts -------------------------------------------------------------------------------------------------------
 
 void atomic_write(Handle conn, Handle dst, Size dst_offset, const py::bytes& src, Int flags, Context op_context) {
     const std::string_view bytes = src;
     if (bytes.size() != RPMA_ATOMIC_WRITE_ALIGNMENT) throw py::value_error("an atomic write has 8 bytes");
-    post("rpma_atomic_write", bytes.size(), conn, 0, dst, [=] {
-        return rpma_atomic_write(pointer<rpma_conn>(conn), pointer<rpma_mr_remote>(dst), dst_offset, bytes.data(),
-                                 flags, pointer<void>(op_context));
-    });
+    check("rpma_atomic_write", quick({.used = {conn, dst}}, [=] {
+              return rpma_atomic_write(pointer<rpma_conn>(conn), pointer<rpma_mr_remote>(dst), dst_offset, bytes.data(),
+                                       flags, pointer<void>(op_context));
+          }));
 }
 
-void flush(Handle conn, Handle dst, Size dst_offset, Size len, Int type, Int flags, Context op_context) {
-    post("rpma_flush", 0, conn, 0, dst, [=] {
-        return rpma_flush(pointer<rpma_conn>(conn), pointer<rpma_mr_remote>(dst), dst_offset, len,
-                          static_cast<rpma_flush_type>(type.value), flags, pointer<void>(op_context));
-    });
-}
-
-void bind_remote_access(py::module_& module) {
-    module.def("rpma_read", &read, py::arg("conn"), py::arg("dst"), py::arg("dst_offset"), py::arg("src"),
-               py::arg("src_offset"), py::arg("len"), py::arg("flags"), py::arg("op_context"));
-    module.def("rpma_write", &write, py::arg("conn"), py::arg("dst"), py::arg("dst_offset"), py::arg("src"),
-               py::arg("src_offset"), py::arg("len"), py::arg("flags"), py::arg("op_context"));
-    module.def("rpma_write_with_imm", &write_with_imm, py::arg("conn"), py::arg("dst"), py::arg("dst_offset"),
-               py::arg("src"), py::arg("src_offset"), py::arg("len"), py::arg("flags"), py::arg("imm"),
-               py::arg("op_context"));
+void bind_posts(py::module_& module) {
+    bind_call<5>(module, "rpma_read", &rpma_read, "conn", "dst", "dst_offset", "src", "src_offset", "len", "flags",
+                 "op_context");
+    bind_call<5>(module, "rpma_write", &rpma_write, "conn", "dst", "dst_offset", "src", "src_offset", "len", "flags",
+                 "op_context");
+    bind_call<5>(module, "rpma_write_with_imm", &rpma_write_with_imm, "conn", "dst", "dst_offset", "src", "src_offset",
+                 "len", "flags", "imm", "op_context");
     module.def("rpma_atomic_write", &atomic_write, py::arg("conn"), py::arg("dst"), py::arg("dst_offset"),
                py::arg("src"), py::arg("flags"), py::arg("op_context"));
-    module.def("rpma_flush", &flush, py::arg("conn"), py::arg("dst"), py::arg("dst_offset"), py::arg("len"),
-               py::arg("type"), py::arg("flags"), py::arg("op_context"));
-}
-
-// ---- Messages ----------------------------------------------------------------------------------------------------
-
-void send(Handle conn, Handle src, Size offset, Size len, Int flags, Context op_context) {
-    post("rpma_send", len, conn, src, 0, [=] {
-        return rpma_send(pointer<rpma_conn>(conn), pointer<rpma_mr_local>(src), offset, len, flags,
-                         pointer<void>(op_context));
-    });
-}
-
-void send_with_imm(Handle conn, Handle src, Size offset, Size len, Int flags, Uint32 imm, Context op_context) {
-    post("rpma_send_with_imm", len, conn, src, 0, [=] {
-        return rpma_send_with_imm(pointer<rpma_conn>(conn), pointer<rpma_mr_local>(src), offset, len, flags, imm,
-                                  pointer<void>(op_context));
-    });
-}
-
-/// For rpma_recv() and similar functions.
-template <class Receiver>
-void bind_receive(py::module_& module, const char* name,
-                  int (*call)(Receiver*, rpma_mr_local*, std::size_t, std::size_t, const void*), const char* receiver) {
-    module.def(
-        name,
-        [name, call](Handle handle, Handle dst, Size offset, Size len, Context op_context) {
-            post(name, len, handle, dst, 0, [=] {
-                return call(pointer<Receiver>(handle), pointer<rpma_mr_local>(dst), offset, len,
-                            pointer<void>(op_context));
-            });
-        },
-        py::arg(receiver), py::arg("dst"), py::arg("offset"), py::arg("len"), py::arg("op_context"));
-}
-
-void bind_messages(py::module_& module) {
-    module.def("rpma_send", &send, py::arg("conn"), py::arg("src"), py::arg("offset"), py::arg("len"), py::arg("flags"),
-               py::arg("op_context"));
-    module.def("rpma_send_with_imm", &send_with_imm, py::arg("conn"), py::arg("src"), py::arg("offset"), py::arg("len"),
-               py::arg("flags"), py::arg("imm"), py::arg("op_context"));
-    bind_receive(module, "rpma_recv", &rpma_recv, "conn");
-    bind_receive(module, "rpma_conn_req_recv", &rpma_conn_req_recv, "req");
-    bind_receive(module, "rpma_srq_recv", &rpma_srq_recv, "srq");
+    bind_call(module, "rpma_flush", &rpma_flush, "conn", "dst", "dst_offset", "len", "type", "flags", "op_context");
+    bind_call<3>(module, "rpma_send", &rpma_send, "conn", "src", "offset", "len", "flags", "op_context");
+    bind_call<3>(module, "rpma_send_with_imm", &rpma_send_with_imm, "conn", "src", "offset", "len", "flags", "imm",
+                 "op_context");
+    bind_call<3>(module, "rpma_recv", &rpma_recv, "conn", "dst", "offset", "len", "op_context");
+    bind_call<3>(module, "rpma_conn_req_recv", &rpma_conn_req_recv, "req", "dst", "offset", "len", "op_context");
+    bind_call<3>(module, "rpma_srq_recv", &rpma_srq_recv, "srq", "dst", "offset", "len", "op_context");
 }
 
 // ---- Completions -------------------------------------------------------------------------------------------------
@@ -163,8 +86,7 @@ void bind_completions(py::module_& module) {
 }  // namespace
 
 void bind_operations(py::module_& module) {
-    bind_remote_access(module);
-    bind_messages(module);
+    bind_posts(module);
     bind_completions(module);
 }
 
