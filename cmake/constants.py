@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """constants.py HEADER... [--except NAME...] [--enum NAME] --list FILE [--stub TEMPLATE STUB] [--classes TABLE MODULE]
-constants.py HEADER... [--except NAME...] --structures NAME... --list FILE
+constants.py HEADER... [--except NAME...] --structures NAME... --list FILE [--classes TABLE MODULE]
 
 Reads the constants of C headers: macros with a value and enumerators, or those of one enumeration. Writes a line
 `CONSTANT(name)` for each to FILE, which is to be included. STUB is TEMPLATE, a Python stub, with the constants behind
@@ -45,9 +45,9 @@ def enumerations(text: str) -> list[tuple[set[str], dict[str, str]]]:
 
 
 def structures(text: str) -> dict[str, list[str]]:
-    """Returns the fields of each. A type without a name here is that of its tag, in capital letters."""
-    return {name or tag.upper(): re.findall(r"(\w+)(?:\[\w+\])*\s*;", body)
-            for tag, body, name in STRUCTURE.findall(text)}
+    """Returns the fields of each, by its tag and by the name of its type: if that is not here, the tag in capitals."""
+    return {each: re.findall(r"(\w+)\s*(?:\[\w+\])*(?:=[^;]*)?;", body)
+            for tag, body, name in STRUCTURE.findall(text) for each in (tag, name or tag.upper())}
 
 
 def write(path: pathlib.Path, text: str) -> None:
@@ -101,22 +101,23 @@ def main() -> None:
     parser.add_argument("--classes", nargs=2, type=pathlib.Path)
     parser.add_argument("--structures", nargs="*", default=[])
     arguments = parser.parse_args()
-    if arguments.structures:
-        fields = {name: each for header in arguments.headers for name, each in structures(read(header)).items()}
-        lines = {name: [f"FIELD({name}, {field})" for field in fields[name] if field not in arguments.excluded]
-                 for name in arguments.structures}
-        write(arguments.list, "".join(f"STRUCTURE({name}, {', '.join(line)})\n" for name, line in lines.items()))
-        return
     known: dict[str, str] = {}
+    fields: dict[str, list[str]] = {}
     enums: dict[str, dict[str, str]] = {}
     for text in map(read, arguments.headers):
+        fields |= structures(text)
         found = enumerations(text)
         enums |= {name: enumerators for names, enumerators in found for name in names}
         known |= {} if arguments.enum else macros(text)
         wanted = [enumerators for names, enumerators in found if arguments.enum in {None, *names}]
         known |= {each: "int" for enumerators in wanted for each in enumerators}
     known = {name: kind for name, kind in known.items() if name not in arguments.excluded}
-    write(arguments.list, "".join(f"CONSTANT({name})\n" for name in known))
+    lines = [f"CONSTANT({name})" for name in known]
+    if arguments.structures:
+        members = {name: [f"FIELD({name}, {field})" for field in fields[name] if field not in arguments.excluded]
+                   for name in arguments.structures}
+        lines = [f"STRUCTURE({name}, {', '.join(each)})" for name, each in members.items()]
+    write(arguments.list, "".join(f"{line}\n" for line in lines))
     if arguments.stub:
         template, stub = arguments.stub
         write(stub, template.read_text() + "\n" + "".join(f"{name}: {kind}\n" for name, kind in known.items()))

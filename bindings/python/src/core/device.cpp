@@ -14,45 +14,15 @@ Access access_of(bool remote_write, bool remote_read, bool remote_atomic, bool l
             .local_write = local_write};
 }
 
-py::dict dict_of(const Capabilities& capabilities) {
-    py::dict result;
-#define VIADUCT_ABILITY(name) result[#name] = capabilities.name
-    VIADUCT_ABILITY(unreliable);
-    VIADUCT_ABILITY(atomic_write);
-    VIADUCT_ABILITY(atomics);
-    VIADUCT_ABILITY(peer_to_peer);
-    VIADUCT_ABILITY(shared_receive_queues);
-    VIADUCT_ABILITY(resizes_shared_receives);
-    VIADUCT_ABILITY(shares_services);
-    VIADUCT_ABILITY(own_user_only);
-    VIADUCT_ABILITY(tells_loss);
-    VIADUCT_ABILITY(tells_target);
-    VIADUCT_ABILITY(survives_bad_receives);
-    VIADUCT_ABILITY(unreliable_waits);
-    VIADUCT_ABILITY(pages_on_demand);
-    VIADUCT_ABILITY(keeps_keys);
-    VIADUCT_ABILITY(flush_by_write);
-    VIADUCT_ABILITY(bounds_flushes);
-    VIADUCT_ABILITY(memory_windows);
-    VIADUCT_ABILITY(invalidates);
-    VIADUCT_ABILITY(bounds_windows);
-    VIADUCT_ABILITY(bounds_completions);
-#undef VIADUCT_ABILITY
-    return result;
-}
-
-py::dict limits(const DeviceAttributes& attributes) {
-    using namespace py::literals;
-    return py::dict(
-        "max_endpoints"_a = attributes.max_endpoints, "max_queue_depth"_a = attributes.max_queue_depth,
-        "default_queue_depth"_a = attributes.default_queue_depth, "max_sges"_a = attributes.max_sges,
-        "max_completion_queues"_a = attributes.max_completion_queues, "max_completions"_a = attributes.max_completions,
-        "max_regions"_a = attributes.max_regions, "max_region_bytes"_a = attributes.max_region_bytes,
-        "max_protection_domains"_a = attributes.max_protection_domains,
-        "max_transfer_bytes"_a = attributes.max_transfer_bytes, "native_mtu_bytes"_a = attributes.native_mtu_bytes,
-        "max_private_data_bytes"_a = attributes.max_private_data_bytes,
-        "max_service_bytes"_a = attributes.max_service_bytes);
-}
+// Returns the capabilities, and the limits, by name.
+#define FIELD(structure, name) fields[#name] = values.name
+#define STRUCTURE(structure, ...)               \
+    py::dict dict_of(const structure& values) { \
+        py::dict fields;                        \
+        __VA_ARGS__;                            \
+        return fields;                          \
+    }
+#include "core_constants.inc"
 
 DeviceId id_of(const std::optional<std::string>& name) {
     return take_value("Device", name ? find_device(*name) : default_device());
@@ -74,7 +44,7 @@ void bind_device(py::module_& module) {
         .def_property_readonly("name", [](const DeviceObject& self) { return self.device->attributes().name; })
         .def_property_readonly("host",
                                [](const DeviceObject& self) { return to_python(self.device->attributes().host); })
-        .def_property_readonly("limits", [](const DeviceObject& self) { return limits(self.device->attributes()); })
+        .def_property_readonly("limits", [](const DeviceObject& self) { return dict_of(self.device->attributes()); })
         .def_property_readonly("capabilities",
                                [](const DeviceObject& self) { return dict_of(self.device->attributes().capabilities); })
         .def("next_async_event", &next_async_event)
