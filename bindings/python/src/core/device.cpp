@@ -7,13 +7,6 @@
 namespace viaduct::python {
 namespace {
 
-Access access_of(bool remote_write, bool remote_read, bool remote_atomic, bool local_write) noexcept {
-    return {.remote_write = remote_write,
-            .remote_read = remote_read,
-            .remote_atomic = remote_atomic,
-            .local_write = local_write};
-}
-
 // Returns the capabilities, and the limits, by name.
 #define FIELD(structure, name) fields[#name] = values.name
 #define STRUCTURE(structure, ...)               \
@@ -66,23 +59,20 @@ void bind_device(py::module_& module) {
 
 void bind_region(py::module_& module) {
     py::class_<RegionObject>(module, "MemoryRegion")
-        .def(py::init([](std::shared_ptr<DomainObject> domain, std::uintptr_t address, std::uint64_t length,
-                         bool remote_write, bool remote_read, bool remote_atomic, bool local_write) {
+        .def(py::init([](std::shared_ptr<DomainObject> domain, std::uintptr_t address, std::uint64_t length, int access,
+                         bool local_write) {
                  auto region =
-                     take_value("MemoryRegion",
-                                MemoryRegion::create(domain->domain, reinterpret_cast<void*>(address), length,
-                                                     access_of(remote_write, remote_read, remote_atomic, local_write)));
+                     take_value("MemoryRegion", MemoryRegion::create(domain->domain, reinterpret_cast<void*>(address),
+                                                                     length, access_of(access, local_write)));
                  return std::unique_ptr<RegionObject>(new RegionObject{std::move(domain), std::move(region)});
              }),
-             py::arg("domain"), py::arg("address"), py::arg("length"), py::arg("remote_write"), py::arg("remote_read"),
-             py::arg("remote_atomic"), py::arg("local_write"))
+             py::arg("domain"), py::arg("address"), py::arg("length"), py::arg("access"), py::arg("local_write"))
         .def_property_readonly("key", [](const RegionObject& self) { return self.region->key(); })
-        .def("modify", [](RegionObject& self, const std::shared_ptr<DomainObject>& domain, bool remote_write,
-                          bool remote_read, bool remote_atomic, bool local_write) {
-            check("MemoryRegion.modify", self.region->modify(domain->domain, access_of(remote_write, remote_read,
-                                                                                       remote_atomic, local_write)));
-            self.domain = domain;
-        });
+        .def("modify",
+             [](RegionObject& self, const std::shared_ptr<DomainObject>& domain, int access, bool local_write) {
+                 check("MemoryRegion.modify", self.region->modify(domain->domain, access_of(access, local_write)));
+                 self.domain = domain;
+             });
 }
 
 }  // namespace

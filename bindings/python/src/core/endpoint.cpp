@@ -20,19 +20,21 @@ py::object next_event(EndpointObject& self) {
 
 py::tuple pair_of(const Traffic& traffic) { return py::make_tuple(traffic.messages, traffic.bytes); }
 
-std::unique_ptr<EndpointObject> create(
-    const std::shared_ptr<DomainObject>& domain, const std::shared_ptr<QueueObject>& send_queue,
-    const std::shared_ptr<QueueObject>& receive_queue, const std::shared_ptr<SharedReceivesObject>& shared_receives,
-    std::optional<std::uint32_t> send_depth, std::optional<std::uint32_t> receive_depth, std::uint64_t context,
-    int reliability, bool any_reliable, bool breaks_unready, bool silent_refusals, std::uint32_t max_transfer_bytes,
-    bool remote_write, bool remote_read, bool remote_atomic) {
+std::unique_ptr<EndpointObject> create(const std::shared_ptr<DomainObject>& domain,
+                                       const std::shared_ptr<QueueObject>& send_queue,
+                                       const std::shared_ptr<QueueObject>& receive_queue,
+                                       const std::shared_ptr<SharedReceivesObject>& shared_receives,
+                                       std::optional<std::uint32_t> send_depth,
+                                       std::optional<std::uint32_t> receive_depth, std::uint64_t context,
+                                       int reliability, bool any_reliable, bool breaks_unready, bool silent_refusals,
+                                       std::uint32_t max_transfer_bytes, int access) {
     const EndpointAttributes attributes{
         .reliability = static_cast<Reliability>(reliability),
         .receiver_not_ready = breaks_unready ? ReceiverNotReady::Break : ReceiverNotReady::Wait,
         .refused_write = silent_refusals ? RefusedWrite::Silent : RefusedWrite::Reported,
         .any_reliable = any_reliable,
         .max_transfer_bytes = max_transfer_bytes,
-        .access = {.remote_write = remote_write, .remote_read = remote_read, .remote_atomic = remote_atomic}};
+        .access = access_of(access)};
     return std::make_unique<EndpointObject>(
         domain, EndpointConfig{.attributes = attributes,
                                .domain = domain->domain,
@@ -134,7 +136,7 @@ void bind_endpoints(py::module_& module) {
         .def(py::init(&create), py::arg("domain"), py::arg("send_queue"), py::arg("receive_queue"),
              py::arg("shared_receives"), py::arg("send_depth"), py::arg("receive_depth"), py::arg("context"),
              py::arg("reliability"), py::arg("any_reliable"), py::arg("breaks_unready"), py::arg("silent_refusals"),
-             py::arg("max_transfer_bytes"), py::arg("remote_write"), py::arg("remote_read"), py::arg("remote_atomic"))
+             py::arg("max_transfer_bytes"), py::arg("access"))
         .def_property_readonly("state",
                                [](const EndpointObject& self) { return static_cast<int>(self.endpoint->state()); })
         .def(

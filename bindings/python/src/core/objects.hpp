@@ -41,6 +41,14 @@ Bytes bytes_of(const py::bytes& value, const char* what) {
     return Bytes({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
 }
 
+/// Converts the bits of viaduct.core.Access.
+inline Access access_of(int access, bool local_write = false) noexcept {
+    return {.remote_write = (access & 1) != 0,
+            .remote_read = (access & 2) != 0,
+            .remote_atomic = (access & 4) != 0,
+            .local_write = local_write};
+}
+
 template <std::size_t Capacity>
 py::bytes to_python(const Bytes<Capacity>& bytes) {
     return {reinterpret_cast<const char*>(bytes.span().data()), bytes.size()};

@@ -87,16 +87,14 @@ void post_send(EndpointObject& self, int opcode, std::uint64_t context, const py
 }
 
 void bind_window(EndpointObject& self, WindowObject& window, std::uint64_t context, const RegionObject* region,
-                 std::uintptr_t address, std::uint64_t length, bool remote_write, bool remote_read, bool remote_atomic,
-                 bool fence, bool signaled) {
-    const BindRequest request{
-        .context = context,
-        .region = region == nullptr ? nullptr : region->region.get(),
-        .address = reinterpret_cast<void*>(address),
-        .length = length,
-        .access = {.remote_write = remote_write, .remote_read = remote_read, .remote_atomic = remote_atomic},
-        .fence = fence,
-        .signaled = signaled};
+                 std::uintptr_t address, std::uint64_t length, int access, bool fence, bool signaled) {
+    const BindRequest request{.context = context,
+                              .region = region == nullptr ? nullptr : region->region.get(),
+                              .address = reinterpret_cast<void*>(address),
+                              .length = length,
+                              .access = access_of(access),
+                              .fence = fence,
+                              .signaled = signaled};
     check("Endpoint.bind", self.endpoint->bind(*window.window, request));
 }
 
@@ -151,8 +149,7 @@ void bind_posting(py::class_<EndpointObject>& endpoint) {
              py::arg("immediate") = 0, py::arg("operand") = 0, py::arg("fence") = false, py::arg("signaled") = true,
              py::arg("solicited") = false, py::arg("persistent") = false)
         .def("bind", &bind_window, py::arg("window"), py::arg("context"), py::arg("region"), py::arg("address"),
-             py::arg("length"), py::arg("remote_write"), py::arg("remote_read"), py::arg("remote_atomic"),
-             py::arg("fence"), py::arg("signaled"));
+             py::arg("length"), py::arg("access"), py::arg("fence"), py::arg("signaled"));
 }
 
 }  // namespace viaduct::python

@@ -6,20 +6,10 @@ import typing
 
 from viaduct import _core
 from viaduct._arguments import checked
-from viaduct._services import number_bytes
 from viaduct.core.constants import Code
 from viaduct.core.errors import error_of
 
 Service = typing.Union[int, bytes]
-
-
-def service_bytes(service: Service) -> bytes:
-    """Returns a service as bytes. Raises OverflowError if a number is negative or above 65535."""
-    if isinstance(service, bytes):
-        return service
-    if not isinstance(service, int):
-        raise TypeError(f"a service is a number or bytes, not {type(service).__name__}") from None
-    return number_bytes(service)
 
 
 @checked

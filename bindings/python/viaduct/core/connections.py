@@ -5,7 +5,8 @@ from __future__ import annotations
 import typing
 
 from viaduct import _core, _waiting
-from viaduct.core.addresses import Service, service_bytes
+from viaduct._services import service_bytes
+from viaduct.core.addresses import Service
 from viaduct.core.constants import Code
 from viaduct.core.endpoints import Endpoint
 from viaduct.core.errors import error_of

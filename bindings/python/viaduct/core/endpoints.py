@@ -6,10 +6,11 @@ import typing
 
 from viaduct import _core, _waiting
 from viaduct._arguments import MISTAKES, explain, quick
-from viaduct.core.addresses import Service, resolve, service_bytes
+from viaduct._services import service_bytes
+from viaduct.core.addresses import Service, resolve
 from viaduct.core.constants import Code, ConnectionEventKind, Opcode, Reliability, State
 from viaduct.core.errors import RequestError, error_of
-from viaduct.core.memory import Access, MemoryRegion, MemoryWindow, ProtectionDomain, rights_of
+from viaduct.core.memory import Access, MemoryRegion, MemoryWindow, ProtectionDomain
 from viaduct.core.objects import Held, next_of
 from viaduct.core.queues import CompletionQueue, SharedReceiveQueue
 from viaduct.core.structures import (Completion, ConnectionEvent, Counters, Piece, Pieces, Remote, counters_of,
@@ -64,7 +65,7 @@ class Endpoint(Held):
         self._raw = _core.Endpoint(domain._raw, self.send_queue._raw, self.receive_queue._raw,
                                    shared_receives._raw if shared_receives else None, send_depth, receive_depth,
                                    context, reliability, any_reliable, breaks_unready, silent_refusals,
-                                   max_transfer_bytes, *rights_of(access))
+                                   max_transfer_bytes, access)
         super().__init__(domain, self.send_queue, self.receive_queue, *([shared_receives] if shared_receives else []))
         self._owned = [queue for queue, given in ((self.send_queue, send_queue), (self.receive_queue, receive_queue))
                        if given is None]
@@ -236,8 +237,8 @@ class Endpoint(Held):
         window at a time.
         """
         address, length = region[part][:2] if region is not None else (0, 0)
-        self._raw.bind(window._raw, context, region._raw if region else None, address, length, *rights_of(access),
-                       fence, signaled)
+        self._raw.bind(window._raw, context, region._raw if region else None, address, length, access, fence,
+                       signaled)
         return Remote(address, window.key)
 
     def outstanding(self, *, receives: bool = False) -> int:

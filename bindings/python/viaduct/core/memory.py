@@ -23,11 +23,6 @@ class Access(IntFlag):
     ALL = 7
 
 
-def rights_of(access: Access) -> tuple[bool, bool, bool]:
-    """Returns an Access as the three arguments of the extension module."""
-    return bool(access & Access.REMOTE_WRITE), bool(access & Access.REMOTE_READ), bool(access & Access.REMOTE_ATOMIC)
-
-
 class ProtectionDomain(Held):
     """A protection domain. Endpoints use memory of their own domain only."""
 
@@ -58,8 +53,8 @@ class MemoryRegion(Held):
         self._writable = not self._pinned.readonly
         if self._pinned.readonly:
             access &= Access.REMOTE_READ
-        self._raw = _core.MemoryRegion(domain._raw, self._pinned.address, self._pinned.nbytes, *rights_of(access),
-                                       local_write=self._writable)
+        self._raw = _core.MemoryRegion(domain._raw, self._pinned.address, self._pinned.nbytes, access,
+                                       self._writable)
         super().__init__(domain)
         self.domain = domain
         self.access = access
@@ -93,7 +88,7 @@ class MemoryRegion(Held):
         time.
         """
         owner = domain or self.domain
-        self._raw.modify(owner._raw, *rights_of(access), self._writable)
+        self._raw.modify(owner._raw, access, self._writable)
         self.domain, self.access = owner, access
 
     def _release(self) -> None:

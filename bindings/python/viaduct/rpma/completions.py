@@ -144,9 +144,7 @@ class Cq(Checked):
 
     async def next_wc_async(self, timeout: float | None = None) -> Completion:
         """Like next_wc(), for asyncio."""
-        def attempt(timeout: float) -> Completion:
-            return self.next_wc(timeout)
-        return await until(self.fileno(), attempt, timeout)
+        return await until(self.fileno(), self.next_wc, timeout)
 
     def fileno(self) -> int:
         """Returns the descriptor, which is readable when there may be new completions."""

@@ -90,9 +90,7 @@ class Ep(Object):
 
     async def next_conn_req_async(self, cfg: ConnCfg | None = None, timeout: float | None = None) -> ConnReq:
         """Like next_conn_req(), for asyncio."""
-        def attempt(timeout: float) -> ConnReq:
-            return self.next_conn_req(cfg, timeout)
-        return await until(self.fileno(), attempt, timeout)
+        return await until(self.fileno(), lambda seconds: self.next_conn_req(cfg, seconds), timeout)
 
     def accept(self, cfg: ConnCfg | None = None, *, private_data: Buffer | None = None,
                timeout: float | None = None) -> Conn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from viaduct import _vipl
-from viaduct._services import number_bytes
+from viaduct._services import service_bytes
 
 Discriminator = typing.Union[int, str, bytes]
 
@@ -23,13 +23,9 @@ class NetAddress(typing.NamedTuple):
 
 def discriminator_bytes(value: Discriminator) -> bytes:
     """Returns a discriminator as bytes: two bytes for a number, UTF-8 for text."""
-    if isinstance(value, bytes):
-        return value
     if isinstance(value, str):
         return value.encode()
-    if not isinstance(value, int):
-        raise TypeError(f"a discriminator is a number, text or bytes, not {type(value).__name__}") from None
-    return number_bytes(value)
+    return service_bytes(value, "a discriminator is a number, text or bytes")
 
 
 def to_raw_address(address: NetAddress) -> _vipl.VIP_NET_ADDRESS:

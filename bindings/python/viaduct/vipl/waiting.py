@@ -91,24 +91,15 @@ class Arrivals(typing.Generic[T]):
 
 def spawn(call: typing.Callable[[], T]) -> asyncio.Future[T]:
     """Runs a call that blocks in a new thread. The threads of a pool might all wait for each other."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(typing.cast(T, result))
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
 
     def run() -> None:
         try:
-            outcome = call(), None
+            future.set_result(call())
         except Exception as error:
-            loop.call_soon_threadsafe(settle, None, error)
-        else:
-            loop.call_soon_threadsafe(settle, *outcome)
+            future.set_exception(error)
     threading.Thread(target=run, name="viaduct.vipl", daemon=True).start()
-    return future
+    return asyncio.wrap_future(future)
 
 
 async def in_thread(call: typing.Callable[[threading.Event], T], undo: typing.Callable[[T], None]) -> T:
