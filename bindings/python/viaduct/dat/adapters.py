@@ -8,8 +8,8 @@ from viaduct import _dat
 from viaduct._arguments import checked
 from viaduct.dat.constants import (CloseFlags, EvdFlags, IaAttrMask, IaCounterType, MemPrivFlags, ProviderAttrMask,
                                    PspFlags, VaType)
-from viaduct.dat.dispatchers import Agent, Cno, Evd, create_cno, create_cno_with_fd, create_evd
-from viaduct.dat.endpoints import Ep, Srq, create_ep
+from viaduct.dat.dispatchers import Agent, Cno, Evd, create_cno_with_fd, raw_agent
+from viaduct.dat.endpoints import Ep, Srq
 from viaduct.dat.memory import Lmr, Pz
 from viaduct.dat.objects import Counting, counters_of, handle_of, object_of
 from viaduct.dat.registry import DEFAULT_IA
@@ -100,11 +100,11 @@ class Ia(Counting):
         cno: a CNO to notify. Raises Error(INSUFFICIENT_RESOURCES) if the adapter does not support queues of that
         length.
         """
-        return create_evd(self, evd_min_qlen, flags, cno)
+        return Evd(self, _dat.dat_evd_create(self.handle, evd_min_qlen, handle_of(cno), flags), cno)
 
     def cno_create(self, agent: Agent | None = None) -> Cno:
         """Returns a new notification object, which calls the agent, if there is one."""
-        return create_cno(self, agent)
+        return Cno(self, _dat.dat_cno_create(self.handle, raw_agent(agent)))
 
     def cno_fd_create(self) -> Cno:
         """Returns a new notification object with a file descriptor."""
@@ -151,7 +151,14 @@ class Ia(Counting):
         from that queue, and attributes are needed. Raises Error: INVALID_HANDLE (an object of another adapter, or
         closed), INVALID_PARAMETER (an attribute is not supported).
         """
-        return create_ep(self, pz, recv_evd, request_evd, connect_evd, attributes, srq)
+        raw = None if attributes is None else attributes._settable()
+        zone, received, requested, connected = (handle_of(part) for part in (pz, recv_evd, request_evd, connect_evd))
+        if srq is None:
+            handle = _dat.dat_ep_create(self.handle, zone, received, requested, connected, raw)
+        else:
+            handle = _dat.dat_ep_create_with_srq(self.handle, zone, received, requested, connected, srq.handle, raw)
+        return Ep(self, handle, pz_handle=pz, recv_evd_handle=recv_evd, request_evd_handle=request_evd,
+                  connect_evd_handle=connect_evd, srq_handle=srq)
 
     def psp_create(self, conn_qual: int, evd: Evd, flags: PspFlags = PspFlags.CONSUMER) -> Psp:
         """Returns a new public service point, which starts to listen immediately. PspFlags.PROVIDER: each request has

@@ -8,8 +8,7 @@ import dataclasses
 import typing
 
 from viaduct import _dat, _lifetime, _waiting
-from viaduct.dat.constants import (CnoParamMask, EvdFlags, EvdParamMask, EventNumber, IbExtType, IbStatus,
-                                   ReturnType)
+from viaduct.dat.constants import CnoParamMask, EventNumber, EvdParamMask, IbExtType, IbStatus, ReturnType
 from viaduct.dat.errors import error_of
 from viaduct.dat.events import (KINDS, NUMBERS, OPERATIONS, STATUSES, CrArrivalEvent, DtoCompletionEvent, Event,
                                 IbDtoEvent, RmrBindCompletionEvent)
@@ -78,7 +77,7 @@ class Cno(DatObject):
 
     def modify_agent(self, agent: Agent | None) -> None:
         """Replaces the agent; None removes it (dat_cno_modify_agent). Waits until a running agent has returned."""
-        _dat.dat_cno_modify_agent(self.handle, _raw_agent(agent))
+        _dat.dat_cno_modify_agent(self.handle, raw_agent(agent))
 
     def query(self, mask: CnoParamMask = CnoParamMask.ALL) -> CnoParam:
         """Returns its parameters (dat_cno_query)."""
@@ -108,7 +107,8 @@ class _RawAgent:
         self.agent(_evd_of(handle))
 
 
-def _raw_agent(agent: Agent | None) -> _RawAgent | None:
+def raw_agent(agent: Agent | None) -> _RawAgent | None:
+    """Returns what the extension module calls for an agent."""
     return None if agent is None else _RawAgent(agent)
 
 
@@ -343,16 +343,6 @@ def _fail(loop: asyncio.AbstractEventLoop, fd: int, future: asyncio.Future[Event
     loop.remove_reader(fd)
     if not future.done():
         future.set_exception(error)
-
-
-def create_evd(ia: Ia, evd_min_qlen: int, flags: EvdFlags, cno: Cno | None) -> Evd:
-    """Calls dat_evd_create, and returns the EVD."""
-    return Evd(ia, _dat.dat_evd_create(ia.handle, evd_min_qlen, handle_of(cno), flags), cno)
-
-
-def create_cno(ia: Ia, agent: Agent | None) -> Cno:
-    """Calls dat_cno_create, and returns the CNO."""
-    return Cno(ia, _dat.dat_cno_create(ia.handle, _raw_agent(agent)))
 
 
 def create_cno_with_fd(ia: Ia) -> Cno:

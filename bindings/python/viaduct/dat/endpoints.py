@@ -12,7 +12,7 @@ from viaduct.dat.constants import CloseFlags, CompletionFlags, ConnectFlags, EpP
 from viaduct.dat.errors import connection_error
 from viaduct.dat.events import ConnectionEvent, Event
 from viaduct.dat.memory import Pz
-from viaduct.dat.objects import Counting, DatObject, counters_of, handle_of, object_of
+from viaduct.dat.objects import Counting, DatObject, counters_of, object_of
 from viaduct.dat.structures import Address, Comm, EpAttr, EpParam, LmrTriplet, RmrTriplet, SrqParam
 from viaduct.memory import sequence_of
 
@@ -320,16 +320,3 @@ class Srq(DatObject):
 
     def _destroy(self) -> None:
         _dat.dat_srq_free(self.handle)
-
-
-def create_ep(ia: Ia, pz: Pz | None, recv_evd: Evd | None, request_evd: Evd | None, connect_evd: Evd | None,
-              attributes: EpAttr | None, srq: Srq | None) -> Ep:
-    """Calls dat_ep_create or, with an SRQ, dat_ep_create_with_srq, and returns the endpoint."""
-    raw = None if attributes is None else attributes._settable()
-    zone, received, requested, connected = (handle_of(part) for part in (pz, recv_evd, request_evd, connect_evd))
-    if srq is None:
-        handle = _dat.dat_ep_create(ia.handle, zone, received, requested, connected, raw)
-    else:
-        handle = _dat.dat_ep_create_with_srq(ia.handle, zone, received, requested, connected, srq.handle, raw)
-    return Ep(ia, handle, pz_handle=pz, recv_evd_handle=recv_evd, request_evd_handle=request_evd,
-              connect_evd_handle=connect_evd, srq_handle=srq)

@@ -92,6 +92,7 @@ class Arrivals(typing.Generic[T]):
 def spawn(call: typing.Callable[[], T]) -> asyncio.Future[T]:
     """Runs a call that blocks in a new thread. The threads of a pool might all wait for each other."""
     future: concurrent.futures.Future[T] = concurrent.futures.Future()
+    future.set_running_or_notify_cancel()  # it cannot be cancelled
 
     def run() -> None:
         try:
