@@ -33,8 +33,11 @@ def read(path: pathlib.Path) -> str:
 
 def macros(text: str) -> dict[str, str]:
     """Returns the Python type of each. Names that end with _H are those of include guards."""
-    return {name: "str" if value.startswith('"') else "int" for name, value in MACRO.findall(text)
-            if VALUE.fullmatch(value) and not name.endswith("_H")}
+    types: dict[str, str] = {}
+    for name, value in MACRO.findall(text):
+        if VALUE.fullmatch(value) and not name.endswith("_H"):
+            types[name] = "str" if value.startswith('"') else types.get(value.strip(), "int")
+    return types
 
 
 def enumerations(text: str) -> list[tuple[set[str], dict[str, str]]]:

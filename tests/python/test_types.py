@@ -8,7 +8,7 @@ import sys
 import pytest
 import viaduct
 
-PACKAGE = pathlib.Path(viaduct.__file__).resolve().parent
+PACKAGE = pathlib.Path(viaduct.__file__).parent
 RAW = sorted(path.stem for path in PACKAGE.glob("_*.pyi"))
 
 
