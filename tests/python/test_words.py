@@ -156,6 +156,7 @@ def test_arguments_of_dat():
             for wrong in 5, (1, 2):
                 words = f"{name} must be RmrTriplet or Tuple[int, int, int], not {wrong}"
                 assert refused(post, piece, wrong) == words
+        assert refused(ep.post_recv, [(1, 2)]).startswith("post_recv() does not accept pieces=[(1, 2)], cookie=0")
         assert refused(setattr, ep, "context", "x") == "context must be int, not 'x'"
 
 

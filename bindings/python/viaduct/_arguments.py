@@ -81,25 +81,28 @@ class Checked:
 def explain(error: Exception, function: typing.Callable[..., object], arguments: dict[str, typing.Any]) -> None:
     """Raises an exception in place of `error`, with which a call of `function` has failed: TypeError for an argument
     that does not have the type of its annotation, OverflowError for a number that does not fit. Returns if `error` is
-    clear, or no argument is found to be wrong. The arguments may be among locals() with the name `error`."""
+    clear. The arguments may be among locals() with the name `error`."""
     arguments.pop("error", None)  # a frame may keep the dictionary, and with an error that refers to it all arguments
     if error.__suppress_context__:
         return
     annotations = {name: each.annotation for name, each in inspect.signature(function).parameters.items()
                    if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
-    misfits = []
+    misfits, given = [], []
     for name, annotation, value, module, limit in _parts(annotations, arguments, function.__module__, "", 1 << 31):
         kinds = _kinds(annotation, module)
         if not any(_fits(kind, value) for kind in kinds):
             names = [kind.__name__ if isinstance(kind, type) else str(kind) for kind in kinds]
             expected = re.sub(r"\b(typing|viaduct)\.([a-z_]+\.)*", "", " or ".join(names))
             raise TypeError(f"{name} must be {expected}, not {reprlib.repr(value)}") from None
+        given.append(f"{name}={reprlib.repr(value)}")
         if isinstance(value, int) and not isinstance(value, enum.Enum) and not 0 <= value < limit:
             misfits.append(f"{name}={value}")
     of_pybind11 = "The following argument types are supported:" in str(error)
     if misfits and (of_pybind11 or isinstance(error, (OverflowError, struct.error))):
         reason = "a number is negative or too large" if of_pybind11 else str(error)
         raise OverflowError(f"{', '.join(misfits)}: {reason}") from None
+    if of_pybind11:
+        raise TypeError(f"{function.__name__}() does not accept {', '.join(given)}") from None
 
 
 _Part = typing.Tuple[str, object, object, str, int]  # name, annotation, value, module, limit of numbers
@@ -122,8 +125,8 @@ def _parts(annotations: dict[str, object], values: dict[str, typing.Any], module
 def _kinds(annotation: typing.Any, module: str) -> list[typing.Any]:
     """Returns the types between which an annotation leaves the choice. It may use names of later modules, which are
     names of the package."""
-    scope = {**vars(sys.modules[module.rpartition(".")[0]]), **vars(sys.modules[module])}
     try:  # piecewise, because Python 3.9 has no operator "|" for types
+        scope = {**vars(sys.modules[module.rpartition(".")[0]]), **vars(sys.modules[module])}
         kinds = [eval(part, scope) for part in getattr(annotation, "__forward_arg__", annotation).split(" | ")]
     except Exception:
         return [typing.Any]
