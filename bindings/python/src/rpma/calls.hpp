@@ -99,11 +99,6 @@ py::bytes private_data_of(const char* name, int (*get)(const Object*, rpma_conn_
 // ---- Functions of a common shape ---------------------------------------------------------------------------------
 
 template <class Object>
-void bind_new(py::module_& module, const char* name, int (*call)(Object**)) {
-    module.def(name, [name, call] { return output_of<Object*>(name, call); });
-}
-
-template <class Object>
 void bind_delete(py::module_& module, const char* name, int (*call)(Object**), const char* object) {
     module.def(
         name,
@@ -114,19 +109,7 @@ void bind_delete(py::module_& module, const char* name, int (*call)(Object**), c
         py::arg(object));
 }
 
-template <class Object, class Value>
-void bind_getter(py::module_& module, const char* name, int (*call)(const Object*, Value*), const char* object) {
-    module.def(
-        name,
-        [name, call](Handle handle) {
-            return output_of<Value>(name, [=](Value* value) {
-                return quick({.used = {handle}}, [=] { return call(pointer<Object>(handle), value); });
-            });
-        },
-        py::arg(object));
-}
-
-/// How Python passes an argument of C: pointers to objects as handles, other pointers and enumerations as numbers.
+/// How Python passes an argument of C: pointers to objects as handles, contexts and enumerations as numbers.
 template <class T>
 struct Passed {
     using Type = Number<T>;
@@ -145,6 +128,10 @@ struct Passed<const void*> {
     using Type = Context;
 };
 template <>
+struct Passed<const char*> {
+    using Type = const char*;
+};
+template <>
 struct Passed<bool> {
     using Type = bool;
 };
@@ -154,9 +141,7 @@ using FromPython = typename Passed<T>::Type;
 
 template <class T>
 T to_c(FromPython<T> passed) noexcept {
-    if constexpr (std::is_same_v<T, const void*>)
-        return pointer<const void>(passed);
-    else if constexpr (std::is_pointer_v<T>)
+    if constexpr (std::is_pointer_v<T> && !std::is_same_v<T, FromPython<T>>)
         return pointer<std::remove_pointer_t<T>>(passed);
     else if constexpr (std::is_enum_v<T>)
         return static_cast<T>(passed.value);
@@ -168,7 +153,7 @@ template <class... Inputs>
 Objects objects_among(FromPython<Inputs>... inputs) noexcept {
     Objects objects;
     auto next = objects.used.begin();
-    const auto note = [&next](auto input) {
+    [[maybe_unused]] const auto note = [&next](auto input) {
         if constexpr (std::is_same_v<decltype(input), Handle>) *next++ = input;
     };
     (note(inputs), ...);
@@ -190,6 +175,32 @@ void bind_call(py::module_& module, const char* name, int (*call)(Inputs...), Na
             check(name, is_quick ? quick(objects, make) : unlocked(objects, make));
         },
         py::arg(names)...);
+}
+
+/// Defines a function that writes its result through its last argument.
+template <bool is_quick = false, class... Arguments, class... Names>
+void bind_output(py::module_& module, const char* name, int (*call)(Arguments...), Names... names) {
+    using All = std::tuple<Arguments...>;
+    using Output = std::remove_pointer_t<std::tuple_element_t<sizeof...(names), All>>;
+    [&]<std::size_t... i>(std::index_sequence<i...>) {
+        module.def(
+            name,
+            [name, call](FromPython<std::tuple_element_t<i, All>>... inputs) {
+                return output_of<Output>(name, [&](Output* output) {
+                    const Objects objects = objects_among<std::tuple_element_t<i, All>...>(inputs...);
+                    const auto make = [&] { return call(to_c<std::tuple_element_t<i, All>>(inputs)..., output); };
+                    return is_quick ? quick(objects, make) : unlocked(objects, make);
+                });
+            },
+            py::arg(names)...);
+    }
+    (std::index_sequence_for<Names...>());
+}
+
+/// The same for a call that is shorter than releasing the GIL.
+template <class Call, class... Names>
+void bind_getter(py::module_& module, const char* name, Call call, Names... names) {
+    bind_output<true>(module, name, call, names...);
 }
 
 void bind_configurations(py::module_& module);

@@ -6,7 +6,7 @@ namespace viaduct::python::rpma {
 namespace {
 
 void bind_peer_cfg(py::module_& module) {
-    bind_new(module, "rpma_peer_cfg_new", &rpma_peer_cfg_new);
+    bind_getter(module, "rpma_peer_cfg_new", &rpma_peer_cfg_new);
     bind_delete(module, "rpma_peer_cfg_delete", &rpma_peer_cfg_delete, "pcfg");
     bind_call(module, "rpma_peer_cfg_set_direct_write_to_pmem", &rpma_peer_cfg_set_direct_write_to_pmem, "pcfg",
               "supported");
@@ -31,7 +31,7 @@ void bind_peer_cfg(py::module_& module) {
 }
 
 void bind_srq_cfg(py::module_& module) {
-    bind_new(module, "rpma_srq_cfg_new", &rpma_srq_cfg_new);
+    bind_getter(module, "rpma_srq_cfg_new", &rpma_srq_cfg_new);
     bind_delete(module, "rpma_srq_cfg_delete", &rpma_srq_cfg_delete, "cfg");
     bind_call(module, "rpma_srq_cfg_set_rq_size", &rpma_srq_cfg_set_rq_size, "cfg", "rq_size");
     bind_getter(module, "rpma_srq_cfg_get_rq_size", &rpma_srq_cfg_get_rq_size, "cfg");
@@ -40,7 +40,7 @@ void bind_srq_cfg(py::module_& module) {
 }
 
 void bind_conn_cfg(py::module_& module) {
-    bind_new(module, "rpma_conn_cfg_new", &rpma_conn_cfg_new);
+    bind_getter(module, "rpma_conn_cfg_new", &rpma_conn_cfg_new);
     bind_delete(module, "rpma_conn_cfg_delete", &rpma_conn_cfg_delete, "cfg");
     bind_call(module, "rpma_conn_cfg_set_timeout", &rpma_conn_cfg_set_timeout, "cfg", "timeout_ms");
     bind_getter(module, "rpma_conn_cfg_get_timeout", &rpma_conn_cfg_get_timeout, "cfg");

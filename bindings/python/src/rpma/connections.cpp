@@ -15,12 +15,6 @@ Handle srq_of(Handle cfg) {
 
 // ---- Endpoints ---------------------------------------------------------------------------------------------------
 
-Handle ep_listen(Handle peer, const char* addr, const char* port) {
-    return output_of<rpma_ep*>("rpma_ep_listen", [=](rpma_ep** ep) {
-        return unlocked({.used = {peer}}, [=] { return rpma_ep_listen(pointer<rpma_peer>(peer), addr, port, ep); });
-    });
-}
-
 Handle ep_next_conn_req(Handle ep, Handle cfg, Seconds timeout) {
     constexpr const char* name = "rpma_ep_next_conn_req";
     const int fd = fd_of(name, &rpma_ep_get_fd, ep);
@@ -34,7 +28,7 @@ Handle ep_next_conn_req(Handle ep, Handle cfg, Seconds timeout) {
 }
 
 void bind_ep(py::module_& module) {
-    module.def("rpma_ep_listen", &ep_listen, py::arg("peer"), py::arg("addr"), py::arg("port"));
+    bind_output(module, "rpma_ep_listen", &rpma_ep_listen, "peer", "addr", "port");
     bind_delete(module, "rpma_ep_shutdown", &rpma_ep_shutdown, "ep");
     bind_getter(module, "rpma_ep_get_fd", &rpma_ep_get_fd, "ep");
     module.def("rpma_ep_next_conn_req", &ep_next_conn_req, py::arg("ep"), py::arg("cfg"),
@@ -141,13 +135,6 @@ void bind_conn(py::module_& module) {
 
 // ---- Shared receive queues ---------------------------------------------------------------------------------------
 
-Handle srq_new(Handle peer, Handle cfg) {
-    return output_of<rpma_srq*>("rpma_srq_new", [=](rpma_srq** srq) {
-        return unlocked({.used = {peer, cfg}},
-                        [=] { return rpma_srq_new(pointer<rpma_peer>(peer), pointer<rpma_srq_cfg>(cfg), srq); });
-    });
-}
-
 /// The completion queue of a shared receive queue is destroyed with it.
 void srq_delete(Handle srq) {
     auto* ended = pointer<rpma_srq>(srq);
@@ -157,7 +144,7 @@ void srq_delete(Handle srq) {
 }
 
 void bind_srq(py::module_& module) {
-    module.def("rpma_srq_new", &srq_new, py::arg("peer"), py::arg("cfg"));
+    bind_output(module, "rpma_srq_new", &rpma_srq_new, "peer", "cfg");
     module.def("rpma_srq_delete", &srq_delete, py::arg("srq"));
     bind_getter(module, "rpma_srq_get_rcq", &rpma_srq_get_rcq, "srq");
 }

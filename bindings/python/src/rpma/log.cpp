@@ -65,14 +65,7 @@ bool log_has_receiver() noexcept { return !receiver().is_none(); }
 
 void bind_log(py::module_& module) {
     bind_call(module, "rpma_log_set_threshold", &rpma_log_set_threshold, "threshold", "level");
-    module.def(
-        "rpma_log_get_threshold",
-        [](Int threshold) {
-            return output_of<rpma_log_level>("rpma_log_get_threshold", [=](rpma_log_level* level) {
-                return rpma_log_get_threshold(static_cast<rpma_log_threshold>(threshold.value), level);
-            });
-        },
-        py::arg("threshold"));
+    bind_getter(module, "rpma_log_get_threshold", &rpma_log_get_threshold, "threshold");
     module.def("rpma_log_set_function", &log_set_function, py::arg("log_function"));
     // Stops passing messages to Python before the interpreter exits.
     py::module_::import("atexit").attr("register")(py::cpp_function([] { log_set_function(py::none()); }));

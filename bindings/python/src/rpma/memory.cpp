@@ -6,16 +6,7 @@ namespace viaduct::python::rpma {
 namespace {
 
 void bind_local(py::module_& module) {
-    module.def(
-        "rpma_mr_reg",
-        [](Handle peer, Handle ptr, Size size, Int usage) {
-            return output_of<rpma_mr_local*>("rpma_mr_reg", [=](rpma_mr_local** mr) {
-                return unlocked({.used = {peer}}, [=] {
-                    return rpma_mr_reg(pointer<rpma_peer>(peer), pointer<void>(ptr), size, usage, mr);
-                });
-            });
-        },
-        py::arg("peer"), py::arg("ptr"), py::arg("size"), py::arg("usage"));
+    bind_output(module, "rpma_mr_reg", &rpma_mr_reg, "peer", "ptr", "size", "usage");
     bind_delete(module, "rpma_mr_dereg", &rpma_mr_dereg, "mr");
     bind_getter(module, "rpma_mr_get_descriptor_size", &rpma_mr_get_descriptor_size, "mr");
     bind_getter(module, "rpma_mr_get_ptr", &rpma_mr_get_ptr, "mr");

@@ -10,33 +10,9 @@ namespace {
 void bind_devices(py::module_& module) {
     module.def(
         "rpma_err_2str", [](Int ret) { return rpma_err_2str(ret); }, py::arg("ret"));
-    module.def(
-        "rpma_utils_get_ibv_context",
-        [](const char* addr, Int type) {
-            return output_of<ibv_context*>("rpma_utils_get_ibv_context", [=](ibv_context** context) {
-                const GilReleased released;
-                return rpma_utils_get_ibv_context(addr, static_cast<rpma_util_ibv_context_type>(type.value), context);
-            });
-        },
-        py::arg("addr"), py::arg("type"));
-    module.def(
-        "rpma_utils_ibv_context_is_odp_capable",
-        [](Handle context) {
-            return output_of<int>("rpma_utils_ibv_context_is_odp_capable", [=](int* capable) {
-                const GilReleased released;
-                return rpma_utils_ibv_context_is_odp_capable(pointer<ibv_context>(context), capable);
-            });
-        },
-        py::arg("ibv_ctx"));
-    module.def(
-        "rpma_peer_new",
-        [](Handle context) {
-            return output_of<rpma_peer*>("rpma_peer_new", [=](rpma_peer** peer) {
-                const GilReleased released;
-                return rpma_peer_new(pointer<ibv_context>(context), peer);
-            });
-        },
-        py::arg("ibv_ctx"));
+    bind_output(module, "rpma_utils_get_ibv_context", &rpma_utils_get_ibv_context, "addr", "type");
+    bind_output(module, "rpma_utils_ibv_context_is_odp_capable", &rpma_utils_ibv_context_is_odp_capable, "ibv_ctx");
+    bind_output(module, "rpma_peer_new", &rpma_peer_new, "ibv_ctx");
     bind_delete(module, "rpma_peer_delete", &rpma_peer_delete, "peer");
 }
 
