@@ -13,8 +13,9 @@ if(VIADUCT_WERROR)
 endif()
 target_include_directories(viaduct_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
 
-# viaduct_constants(NAME HEADER... [OPTION...]): generated/NAME.inc has a line for each constant of the headers, which are
-# below api/; see constants.py. Written when the tree is configured, because ./dev lint reads it without a build.
+# viaduct_constants(NAME HEADER... [OPTION...]): generated/NAME.inc has a line for each constant, or structure, of the
+# headers, which are below api/; see constants.py. Written when the tree is configured, because ./dev lint reads it
+# without a build.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 function(viaduct_constants name)
   set(script ${PROJECT_SOURCE_DIR}/cmake/constants.py)

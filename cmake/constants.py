@@ -22,7 +22,7 @@ import typing
 
 MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Z]\w*)[ \t]+(\S[^\n]*)", re.M)
 ENUM = re.compile(r"enum\s*(?:class\s+)?(\w*)\s*(?::[\s\w:]*)?\{([^}]*)\}\s*(\w*)")
-STRUCTURE = re.compile(r"struct\s+(\w+)\s*\{([^{}]*)\}\s*(\w*)")
+STRUCTURE = re.compile(r"struct\s*(\w*)\s*\{([^{}]*)\}\s*(\w*)")
 VALUE = re.compile(r'"\w+"|[\w\s()<>|+~-]+')
 NO_MEMBER = re.compile(r"(\w+_)?(BASE|MASK|MAX)")
 

@@ -11,10 +11,10 @@ namespace {
 
 NicAttributes query_nic(Handle nic) {
     NicAttributes attributes{};
-    const VIP_NIC_ATTRIBUTES& fields = attributes.fields;
     check("VipQueryNic", quick({.used = {nic}}, [&] {
-              const VIP_RETURN code = VipQueryNic(to_pointer(nic), &attributes.fields);
-              attributes.address.assign(reinterpret_cast<const char*>(fields.LocalNicAddress), fields.NicAddressLen);
+              const VIP_RETURN code = VipQueryNic(to_pointer(nic), &attributes);
+              attributes.address.assign(reinterpret_cast<const char*>(attributes.LocalNicAddress),
+                                        attributes.NicAddressLen);
               return code;
           }));
     return attributes;

@@ -89,8 +89,7 @@ private:
 inline VIP_NET_ADDRESS* get(NetAddress* address) noexcept { return address == nullptr ? nullptr : address->get(); }
 
 /// The attributes of a NIC, and its address, which is not valid after the NIC is closed.
-struct NicAttributes {
-    VIP_NIC_ATTRIBUTES fields;
+struct NicAttributes : VIP_NIC_ATTRIBUTES {
     std::string address;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The structures of vipl.h with the C names of their fields.
+#include <concepts>
 #include <cstring>
 
 #include "raw.hpp"
@@ -39,37 +40,41 @@ InPlace<Structure> define_in_place(py::module_& module, const char* name) {
             py::return_value_policy::reference);
 }
 
-template <class Segment>
-std::uint64_t data_of(const Segment& segment) {
-    return segment.Data.AddressBits;
+/// Defines a field of a structure: numbers as they are, pointers and addresses as numbers.
+template <class Type, class Value, class Structure>
+void define_field(Type& type, const char* name, Value Structure::*member) {
+    if constexpr (std::is_same_v<Structure, VIP_NIC_ATTRIBUTES>)
+        type.def_readonly(name, member);
+    else if constexpr (std::is_same_v<Value, VIP_PVOID64>)
+        type.def_property(
+            name, [member](const Structure& self) { return (self.*member).AddressBits; },
+            [member](Structure& self, std::uint64_t address) { (self.*member).AddressBits = address; });
+    else if constexpr (std::is_pointer_v<Value>)
+        type.def_property(
+            name, [member](const Structure& self) { return to_handle(self.*member); },
+            [member](Structure& self, Handle handle) { self.*member = to_pointer(handle); });
+    else
+        type.def_readwrite(name, member);
 }
 
-template <class Segment>
-void set_data(Segment& segment, std::uint64_t address) {
-    segment.Data.AddressBits = address;
-}
+#define FIELD(structure, name) define_field(type, #name, &structure::name)
+#define STRUCTURE(structure, ...)                              \
+    template <class Type>                                      \
+    requires std::derived_from<typename Type::type, structure> \
+    void define_fields(Type& type) { __VA_ARGS__; }
+#include "vipl_structures.inc"
 
 VIP_DESCRIPTOR_SEGMENT& segment_of(VIP_DESCRIPTOR& descriptor, VIP_UINT16 index) {
     return static_cast<VIP_DESCRIPTOR_SEGMENT*>(descriptor.DS)[index];
 }
 
 void define_descriptors(py::module_& module) {
-    define_in_place<VIP_CONTROL_SEGMENT>(module, "VIP_CONTROL_SEGMENT")
-        .def_readwrite("NextHandle", &VIP_CONTROL_SEGMENT::NextHandle)
-        .def_readwrite("SegCount", &VIP_CONTROL_SEGMENT::SegCount)
-        .def_readwrite("Control", &VIP_CONTROL_SEGMENT::Control)
-        .def_readwrite("Reserved", &VIP_CONTROL_SEGMENT::Reserved)
-        .def_readwrite("ImmediateData", &VIP_CONTROL_SEGMENT::ImmediateData)
-        .def_readwrite("Length", &VIP_CONTROL_SEGMENT::Length)
-        .def_readwrite("Status", &VIP_CONTROL_SEGMENT::Status);
-    define_in_place<VIP_ADDRESS_SEGMENT>(module, "VIP_ADDRESS_SEGMENT")
-        .def_property("Data", &data_of<VIP_ADDRESS_SEGMENT>, &set_data<VIP_ADDRESS_SEGMENT>)
-        .def_readwrite("Handle", &VIP_ADDRESS_SEGMENT::Handle)
-        .def_readwrite("Reserved", &VIP_ADDRESS_SEGMENT::Reserved);
-    define_in_place<VIP_DATA_SEGMENT>(module, "VIP_DATA_SEGMENT")
-        .def_property("Data", &data_of<VIP_DATA_SEGMENT>, &set_data<VIP_DATA_SEGMENT>)
-        .def_readwrite("Handle", &VIP_DATA_SEGMENT::Handle)
-        .def_readwrite("Length", &VIP_DATA_SEGMENT::Length);
+    auto control = define_in_place<VIP_CONTROL_SEGMENT>(module, "VIP_CONTROL_SEGMENT");
+    define_fields(control);
+    auto address = define_in_place<VIP_ADDRESS_SEGMENT>(module, "VIP_ADDRESS_SEGMENT");
+    define_fields(address);
+    auto data = define_in_place<VIP_DATA_SEGMENT>(module, "VIP_DATA_SEGMENT");
+    define_fields(data);
     define_in_place<VIP_DESCRIPTOR_SEGMENT>(module, "VIP_DESCRIPTOR_SEGMENT")
         .def_readonly("Remote", &VIP_DESCRIPTOR_SEGMENT::Remote)
         .def_readonly("Local", &VIP_DESCRIPTOR_SEGMENT::Local);
@@ -78,55 +83,15 @@ void define_descriptors(py::module_& module) {
         .def("DS", &segment_of, py::arg("index"), py::return_value_policy::reference_internal);
 }
 
-void define_nic_attributes(py::module_& module) {
-    py::class_<NicAttributes> nic(module, "VIP_NIC_ATTRIBUTES");
-    nic.def_property_readonly("Name", [](const NicAttributes& self) { return py::str(self.fields.Name); })
-        .def_property_readonly("LocalNicAddress", [](const NicAttributes& self) { return py::bytes(self.address); });
-    const auto field = [&nic](const char* name, auto member) {
-        nic.def_property_readonly(name, [member](const NicAttributes& self) { return VIP_ULONG(self.fields.*member); });
-    };
-    field("HardwareVersion", &VIP_NIC_ATTRIBUTES::HardwareVersion);
-    field("ProviderVersion", &VIP_NIC_ATTRIBUTES::ProviderVersion);
-    field("NicAddressLen", &VIP_NIC_ATTRIBUTES::NicAddressLen);
-    field("ThreadSafe", &VIP_NIC_ATTRIBUTES::ThreadSafe);
-    field("MaxDiscriminatorLen", &VIP_NIC_ATTRIBUTES::MaxDiscriminatorLen);
-    field("MaxRegisterBytes", &VIP_NIC_ATTRIBUTES::MaxRegisterBytes);
-    field("MaxRegisterRegions", &VIP_NIC_ATTRIBUTES::MaxRegisterRegions);
-    field("MaxRegisterBlockBytes", &VIP_NIC_ATTRIBUTES::MaxRegisterBlockBytes);
-    field("MaxVI", &VIP_NIC_ATTRIBUTES::MaxVI);
-    field("MaxDescriptorsPerQueue", &VIP_NIC_ATTRIBUTES::MaxDescriptorsPerQueue);
-    field("MaxSegmentsPerDesc", &VIP_NIC_ATTRIBUTES::MaxSegmentsPerDesc);
-    field("MaxCQ", &VIP_NIC_ATTRIBUTES::MaxCQ);
-    field("MaxCQEntries", &VIP_NIC_ATTRIBUTES::MaxCQEntries);
-    field("MaxTransferSize", &VIP_NIC_ATTRIBUTES::MaxTransferSize);
-    field("NativeMTU", &VIP_NIC_ATTRIBUTES::NativeMTU);
-    field("MaxPtags", &VIP_NIC_ATTRIBUTES::MaxPtags);
-    field("ReliabilityLevelSupport", &VIP_NIC_ATTRIBUTES::ReliabilityLevelSupport);
-    field("RDMAReadSupport", &VIP_NIC_ATTRIBUTES::RDMAReadSupport);
-}
-
-/// A field that is a pointer.
-template <auto member, class Structure>
-void define_pointer(py::class_<Structure>& type, const char* name) {
-    type.def_property(
-        name, [](const Structure& self) { return to_handle(self.*member); },
-        [](Structure& self, Handle handle) { self.*member = to_pointer(handle); });
-}
-
 void define_attributes(py::module_& module) {
+    py::class_<NicAttributes> nic(module, "VIP_NIC_ATTRIBUTES");
+    nic.def_property_readonly("Name", [](const NicAttributes& self) { return py::str(self.Name); })
+        .def_property_readonly("LocalNicAddress", [](const NicAttributes& self) { return py::bytes(self.address); });
+    define_fields(nic);
     py::class_<VIP_VI_ATTRIBUTES> vi(module, "VIP_VI_ATTRIBUTES");
-    vi.def(py::init([] { return VIP_VI_ATTRIBUTES{}; }))
-        .def_readwrite("ReliabilityLevel", &VIP_VI_ATTRIBUTES::ReliabilityLevel)
-        .def_readwrite("MaxTransferSize", &VIP_VI_ATTRIBUTES::MaxTransferSize)
-        .def_readwrite("EnableRdmaWrite", &VIP_VI_ATTRIBUTES::EnableRdmaWrite)
-        .def_readwrite("EnableRdmaRead", &VIP_VI_ATTRIBUTES::EnableRdmaRead);
-    define_pointer<&VIP_VI_ATTRIBUTES::QoS>(vi, "QoS");
-    define_pointer<&VIP_VI_ATTRIBUTES::Ptag>(vi, "Ptag");
+    define_fields(vi.def(py::init([] { return VIP_VI_ATTRIBUTES{}; })));
     py::class_<VIP_MEM_ATTRIBUTES> memory(module, "VIP_MEM_ATTRIBUTES");
-    memory.def(py::init([] { return VIP_MEM_ATTRIBUTES{}; }))
-        .def_readwrite("EnableRdmaWrite", &VIP_MEM_ATTRIBUTES::EnableRdmaWrite)
-        .def_readwrite("EnableRdmaRead", &VIP_MEM_ATTRIBUTES::EnableRdmaRead);
-    define_pointer<&VIP_MEM_ATTRIBUTES::Ptag>(memory, "Ptag");
+    define_fields(memory.def(py::init([] { return VIP_MEM_ATTRIBUTES{}; })));
 }
 
 void define_error_descriptor(py::module_& module) {
@@ -150,7 +115,6 @@ void define_structures(py::module_& module) {
         .def_property_readonly("DiscriminatorLen",
                                [](const NetAddress& self) { return self.header().DiscriminatorLen; })
         .def_property_readonly("HostAddress", &NetAddress::bytes);
-    define_nic_attributes(module);
     define_attributes(module);
     define_descriptors(module);
     define_error_descriptor(module);
