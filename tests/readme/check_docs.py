@@ -11,19 +11,32 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+PAGES = [*ROOT.glob("*.md"), *(page for folder in ("docs", "examples", "tests")
+                               for page in (ROOT / folder).rglob("*.md"))]
 # Of each end.h, end.hpp and end.py; they may have more. Python opens devices and registers memory in End.
 STEPS = ["open_device", "register_memory", "create_endpoint", "post_receive", "connect_to", "accept_request",
          "accept_client", "send_message", "wait_receive", "register_shared", "learn_key", "rdma_read", "rdma_write",
          "flush", "wait_disconnect", "disconnect", "close_device", "serve_clients"]
 
 
+def anchors(page: pathlib.Path) -> set[str]:
+    """The names by which links refer to the headings of a page."""
+    headings = re.findall(r"(?m)^#+ (.*)$", page.read_text())
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def broken_links() -> list[str]:
     problems = []
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
-            if "://" not in target and not (page.parent / target).exists():
+        for target in re.findall(r"\]\(([^)\s]+)[^)]*\)", page.read_text()):
+            if "://" in target:
+                continue
+            name, _, anchor = target.partition("#")
+            there = page.parent / name if name else page
+            if not there.exists():
                 problems.append(f"{page.relative_to(ROOT)}: {target} does not exist")
+            elif anchor and there.suffix == ".md" and anchor not in anchors(there):
+                problems.append(f"{page.relative_to(ROOT)}: {name or 'the page'} has no heading #{anchor}")
     return problems
 
 
