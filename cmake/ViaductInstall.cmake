@@ -65,8 +65,7 @@ viaduct_install_manual(${PROJECT_SOURCE_DIR}/core/man)
 
 if(VIADUCT_TOOLS) # tools/CMakeLists.txt installs them
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-  set_target_properties(vi-ping vi-perf vi-info vi-run vi-port PROPERTIES
-    INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+  set_target_properties(${VIADUCT_TOOL_NAMES} PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
 endif()
 
 file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})

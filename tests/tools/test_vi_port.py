@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs vi-port as a user would: test_vi_port.py PATH_OF_VI_PORT with|without
-
-The last word tells whether it was built with libclang.
-"""
+"""Runs vi-port as a user would: test_vi_port.py PATH_OF_VI_PORT"""
 import html.parser
 import json
 import os
@@ -11,13 +8,10 @@ import pathlib
 import random
 import re
 import subprocess
-import sys
 import tempfile
 import time
 
 from command_line import Tool, check, finish
-
-BUILT_WITH_LIBCLANG = {"with": True, "without": False}[sys.argv.pop()]
 
 HELLO = """\
 #include <vipl.h>
@@ -448,18 +442,7 @@ VIP_RETURN g(VIP_NIC_HANDLE nic) { if (V(OpenNic)("x", &nic) != VIP_SUCCESS) ret
 """
 
 
-def lacks_libclang(tool):
-    with Files(a__c="") as files:
-        command = [tool.path, "scan", "--parser", "libclang", files.path]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        check(done.returncode == 0 or "cannot use libclang" in done.stderr, done.stderr)
-        check((done.returncode == 0) == BUILT_WITH_LIBCLANG, f"built {sys.argv}: {done.stderr}")
-        return done.returncode != 0
-
-
 def test_libclang(tool):
-    if lacks_libclang(tool):
-        return
     with Files(shadows__c=SHADOWS) as files:
         files.write("nic/vipl.h", HEADER)
         by_tokens = scanned(tool, files, "--parser", "tokenizer")
@@ -482,8 +465,6 @@ def test_libclang(tool):
 
 def test_libclang_reads_headers_alone(tool):
     """A header that relies on others declares their structures again."""
-    if lacks_libclang(tool):
-        return
     with Files(end__h="int wait_for(struct rpma_cq *queue, enum rpma_conn_event *event);\n") as files:
         file, = scanned(tool, files)["files"]
         names = [use["name"] for use in file["uses"]]
@@ -491,8 +472,6 @@ def test_libclang_reads_headers_alone(tool):
 
 
 def test_libclang_needs_what_compilers_need(tool):
-    if lacks_libclang(tool):
-        return
     with Files(**{"src/shadows__c": SHADOWS, "include/nic/vipl__h": HEADER}) as files:
         file = scanned(tool, files)["files"][1]
         check(file["parser"] == "tokenizer" and "nic/vipl.h" in file["parser_reason"], file)

@@ -74,13 +74,12 @@ std::optional<std::uint64_t> value_of(std::span<const Token> tokens, const Const
     auto value = operand_value(tokens.front(), constants);
     std::size_t i = 1;
     while (value && i < tokens.size()) {
-        const bool shift = i + 2 < tokens.size() && tokens[i].is("<") && tokens[i + 1].is("<");
-        const std::size_t operand = i + (shift ? 2 : 1);
+        const bool shift = tokens[i].is("<<");
         if (!shift && !tokens[i].is("*")) return std::nullopt;
-        const auto right = operand < tokens.size() ? operand_value(tokens[operand], constants) : std::nullopt;
+        const auto right = i + 1 < tokens.size() ? operand_value(tokens[i + 1], constants) : std::nullopt;
         if (!right || (shift && *right > 63)) return std::nullopt;
         value = shift ? *value << *right : *value * *right;
-        i = operand + 1;
+        i += 2;
     }
     return value;
 }

@@ -2,7 +2,6 @@
 #include "tools/port/clang.hpp"
 
 #include <clang-c/Index.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -14,9 +13,6 @@
 #include <charconv>
 #include <cstring>
 #include <map>
-#include <memory>
-#include <optional>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,85 +23,11 @@
 namespace viaduct::port {
 namespace {
 
-// ---- The library ----
-
-/// The functions of libclang that are called here. Their interface is the same in all versions.
-struct Clang {
-    decltype(&::clang_createIndex) create_index = nullptr;
-    decltype(&::clang_parseTranslationUnit2FullArgv) parse = nullptr;
-    decltype(&::clang_getNumDiagnostics) count_diagnostics = nullptr;
-    decltype(&::clang_getDiagnostic) diagnostic = nullptr;
-    decltype(&::clang_getDiagnosticSeverity) severity = nullptr;
-    decltype(&::clang_getDiagnosticSpelling) diagnostic_text = nullptr;
-    decltype(&::clang_getDiagnosticLocation) diagnostic_location = nullptr;
-    decltype(&::clang_getTranslationUnitCursor) root = nullptr;
-    decltype(&::clang_visitChildren) visit = nullptr;
-    decltype(&::clang_getCursorKind) kind = nullptr;
-    decltype(&::clang_getCursorLocation) location = nullptr;
-    decltype(&::clang_getFileLocation) file_location = nullptr;
-    decltype(&::clang_getCursorReferenced) referenced = nullptr;
-    decltype(&::clang_getCursorSpelling) spelling = nullptr;
-    decltype(&::clang_getCursorLinkage) linkage = nullptr;
-    decltype(&::clang_getCursorSemanticParent) parent = nullptr;
-    decltype(&::clang_getCursorDefinition) definition = nullptr;
-    decltype(&::clang_Cursor_isNull) is_null = nullptr;
-    decltype(&::clang_getCursorExtent) extent = nullptr;
-    decltype(&::clang_getFile) file = nullptr;
-    decltype(&::clang_File_isEqual) same_file = nullptr;
-    decltype(&::clang_tokenize) tokenize = nullptr;
-    decltype(&::clang_getTokenSpelling) token_text = nullptr;
-    decltype(&::clang_disposeTokens) dispose_tokens = nullptr;
-    decltype(&::clang_getCString) text = nullptr;
-    decltype(&::clang_disposeString) dispose_string = nullptr;
-
-    bool load(void* library) {
-        const auto find = [library](auto& function, const char* name) {
-            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-            return function != nullptr;
-        };
-        return find(create_index, "clang_createIndex") && find(parse, "clang_parseTranslationUnit2FullArgv") &&
-               find(count_diagnostics, "clang_getNumDiagnostics") && find(diagnostic, "clang_getDiagnostic") &&
-               find(severity, "clang_getDiagnosticSeverity") && find(diagnostic_text, "clang_getDiagnosticSpelling") &&
-               find(diagnostic_location, "clang_getDiagnosticLocation") &&
-               find(root, "clang_getTranslationUnitCursor") && find(visit, "clang_visitChildren") &&
-               find(kind, "clang_getCursorKind") && find(location, "clang_getCursorLocation") &&
-               find(file_location, "clang_getFileLocation") && find(referenced, "clang_getCursorReferenced") &&
-               find(spelling, "clang_getCursorSpelling") && find(linkage, "clang_getCursorLinkage") &&
-               find(parent, "clang_getCursorSemanticParent") && find(definition, "clang_getCursorDefinition") &&
-               find(is_null, "clang_Cursor_isNull") && find(extent, "clang_getCursorExtent") &&
-               find(file, "clang_getFile") && find(same_file, "clang_File_isEqual") &&
-               find(tokenize, "clang_tokenize") && find(token_text, "clang_getTokenSpelling") &&
-               find(dispose_tokens, "clang_disposeTokens") && find(text, "clang_getCString") &&
-               find(dispose_string, "clang_disposeString");
-    }
-
-    std::string take(CXString string) const {
-        const char* const words = text(string);
-        std::string result = words == nullptr ? "" : words;
-        dispose_string(string);
-        return result;
-    }
-};
-
-/// The newest version that is installed.
-void* open_library() {
-    constexpr int newest = 30;
-    constexpr int oldest = 11;
-    for (int version = newest; version >= oldest; --version)
-        if (void* library = dlopen(fmt::format("libclang-{}.so.1", version).c_str(), RTLD_LAZY | RTLD_LOCAL))
-            return library;
-    return dlopen("libclang.so.1", RTLD_LAZY | RTLD_LOCAL);
-}
-
-/// Null if there is none.
-const Clang* get_clang() {
-    static const std::unique_ptr<const Clang> clang = []() -> std::unique_ptr<const Clang> {
-        auto loaded = std::make_unique<Clang>();
-        void* const library = open_library();
-        if (library == nullptr || !loaded->load(library)) return nullptr;
-        return loaded;
-    }();
-    return clang.get();
+std::string take(CXString string) {
+    const char* const words = clang_getCString(string);
+    std::string result = words == nullptr ? "" : words;
+    clang_disposeString(string);
+    return result;
 }
 
 // ---- In the process that parses ----
@@ -113,21 +35,21 @@ const Clang* get_clang() {
 /// Reports what it finds as lines of text, the last of which is "end".
 class Reporter {
 public:
-    Reporter(const Clang& clang, std::string_view source, int output)
-        : clang_(clang), source_(source), output_(output) {}
+    Reporter(std::string_view source, int output) : source_(source), output_(output) {}
 
     void run(const std::vector<std::string>& command) {
         std::vector<const char*> arguments;
         for (const auto& word : command) arguments.push_back(word.c_str());
         CXTranslationUnit unit = nullptr;
-        clang_.parse(clang_.create_index(0, 0), nullptr, arguments.data(), static_cast<int>(arguments.size()), nullptr,
-                     0, CXTranslationUnit_DetailedPreprocessingRecord, &unit);
+        clang_parseTranslationUnit2FullArgv(clang_createIndex(0, 0), nullptr, arguments.data(),
+                                            static_cast<int>(arguments.size()), nullptr, 0,
+                                            CXTranslationUnit_DetailedPreprocessingRecord, &unit);
         unit_ = unit;
-        if (unit != nullptr) main_file_ = clang_.file(unit, command.back().c_str());
+        if (unit != nullptr) main_file_ = clang_getFile(unit, command.back().c_str());
         if (const std::string problem = unit == nullptr ? "it cannot parse this" : first_error(); !problem.empty())
             return say("problem " + problem + "\nend\n");
-        clang_.visit(clang_.root(unit), note_macro, this);
-        clang_.visit(clang_.root(unit), visit, this);
+        clang_visitChildren(clang_getTranslationUnitCursor(unit), note_macro, this);
+        clang_visitChildren(clang_getTranslationUnitCursor(unit), visit, this);
         std::string lines;
         for (const auto& [offset, own] : own_)
             if (own) lines += fmt::format("own {}\n", offset);
@@ -145,12 +67,12 @@ private:
     }
 
     std::string first_error() const {
-        for (unsigned i = 0; i < clang_.count_diagnostics(unit_); ++i) {
-            CXDiagnostic diagnostic = clang_.diagnostic(unit_, i);
-            if (clang_.severity(diagnostic) < CXDiagnostic_Error) continue;
+        for (unsigned i = 0; i < clang_getNumDiagnostics(unit_); ++i) {
+            CXDiagnostic diagnostic = clang_getDiagnostic(unit_, i);
+            if (clang_getDiagnosticSeverity(diagnostic) < CXDiagnostic_Error) continue;
             unsigned line = 0;
-            clang_.file_location(clang_.diagnostic_location(diagnostic), nullptr, &line, nullptr, nullptr);
-            return fmt::format("line {}: {}", line, clang_.take(clang_.diagnostic_text(diagnostic)));
+            clang_getFileLocation(clang_getDiagnosticLocation(diagnostic), nullptr, &line, nullptr, nullptr);
+            return fmt::format("line {}: {}", line, take(clang_getDiagnosticSpelling(diagnostic)));
         }
         return {};
     }
@@ -158,13 +80,13 @@ private:
     /// Whether something is written in the main file, or comes from a macro that is used there.
     bool is_in_main_file(CXCursor cursor) const {
         CXFile file = nullptr;
-        clang_.file_location(clang_.location(cursor), &file, nullptr, nullptr, nullptr);
-        return file != nullptr && clang_.same_file(file, main_file_) != 0;
+        clang_getFileLocation(clang_getCursorLocation(cursor), &file, nullptr, nullptr, nullptr);
+        return file != nullptr && clang_File_isEqual(file, main_file_) != 0;
     }
 
     unsigned offset_of(CXCursor cursor) const {
         unsigned offset = 0;
-        clang_.file_location(clang_.location(cursor), nullptr, nullptr, nullptr, &offset);
+        clang_getFileLocation(clang_getCursorLocation(cursor), nullptr, nullptr, nullptr, &offset);
         return offset;
     }
 
@@ -172,10 +94,10 @@ private:
 
     static CXChildVisitResult note_macro(CXCursor cursor, CXCursor, CXClientData data) {
         auto& self = *static_cast<Reporter*>(data);
-        if (self.clang_.kind(cursor) == CXCursor_MacroDefinition)
-            self.macros_.insert_or_assign(self.clang_.take(self.clang_.spelling(cursor)), cursor);
-        if (self.clang_.kind(cursor) == CXCursor_MacroExpansion && self.is_in_main_file(cursor))
-            self.expansions_.emplace(self.offset_of(cursor), self.clang_.take(self.clang_.spelling(cursor)));
+        if (clang_getCursorKind(cursor) == CXCursor_MacroDefinition)
+            self.macros_.insert_or_assign(take(clang_getCursorSpelling(cursor)), cursor);
+        if (clang_getCursorKind(cursor) == CXCursor_MacroExpansion && self.is_in_main_file(cursor))
+            self.expansions_.emplace(self.offset_of(cursor), take(clang_getCursorSpelling(cursor)));
         return CXChildVisit_Continue;
     }
 
@@ -185,9 +107,9 @@ private:
         if (!words.insert(macro).second || definition == macros_.end()) return;
         CXToken* tokens = nullptr;
         unsigned count = 0;
-        clang_.tokenize(unit_, clang_.extent(definition->second), &tokens, &count);
-        for (unsigned i = 0; i < count; ++i) add_words(clang_.take(clang_.token_text(unit_, tokens[i])), words);
-        clang_.dispose_tokens(unit_, tokens, count);
+        clang_tokenize(unit_, clang_getCursorExtent(definition->second), &tokens, &count);
+        for (unsigned i = 0; i < count; ++i) add_words(take(clang_getTokenSpelling(unit_, tokens[i])), words);
+        clang_disposeTokens(unit_, tokens, count);
     }
 
     // ---- Names ----
@@ -200,8 +122,8 @@ private:
     }
 
     void examine(CXCursor cursor) {
-        const CXCursor meant = clang_.referenced(cursor);
-        const std::string name = clang_.take(clang_.spelling(meant));
+        const CXCursor meant = clang_getCursorReferenced(cursor);
+        const std::string name = take(clang_getCursorSpelling(meant));
         if (name.empty() || Mapping::get().find(name) == nullptr) return;
         const unsigned offset = offset_of(cursor);
         if (offset <= source_.size() && source_.substr(offset, name.size()) == name) {
@@ -212,7 +134,7 @@ private:
         }
         const auto expansion = expansions_.find(offset);
         const bool function =
-            clang_.kind(cursor) == CXCursor_DeclRefExpr && clang_.kind(meant) == CXCursor_FunctionDecl;
+            clang_getCursorKind(cursor) == CXCursor_DeclRefExpr && clang_getCursorKind(meant) == CXCursor_FunctionDecl;
         if (!function || expansion == expansions_.end()) return;
         std::set<std::string> words;
         add_words(expansion->second, words);
@@ -225,28 +147,29 @@ private:
         constexpr std::array<CXCursorKind, 6> members_of = {CXCursor_Namespace,  CXCursor_ClassDecl,
                                                             CXCursor_StructDecl, CXCursor_UnionDecl,
                                                             CXCursor_CXXMethod,  CXCursor_ClassTemplate};
-        CXCursor parent = clang_.parent(declaration);
-        if (clang_.kind(parent) == CXCursor_EnumDecl) parent = clang_.parent(parent);
-        if (among_kinds(members_of, clang_.kind(parent))) return true;
-        const CXLinkageKind linkage = clang_.linkage(declaration);
-        if (clang_.kind(parent) == CXCursor_FunctionDecl)
+        CXCursor parent = clang_getCursorSemanticParent(declaration);
+        if (clang_getCursorKind(parent) == CXCursor_EnumDecl) parent = clang_getCursorSemanticParent(parent);
+        if (among_kinds(members_of, clang_getCursorKind(parent))) return true;
+        const CXLinkageKind linkage = clang_getCursorLinkage(declaration);
+        if (clang_getCursorKind(parent) == CXCursor_FunctionDecl)
             return linkage != CXLinkage_External && (!is_tag(declaration) || is_defined(declaration));
         return linkage == CXLinkage_Internal && is_in_main_file(declaration);
     }
 
     bool is_tag(CXCursor declaration) const {
         constexpr std::array<CXCursorKind, 3> tags = {CXCursor_StructDecl, CXCursor_UnionDecl, CXCursor_EnumDecl};
-        return among_kinds(tags, clang_.kind(declaration));
+        return among_kinds(tags, clang_getCursorKind(declaration));
     }
 
     /// Whether there is more than the mention of a structure, as in the parameters of a function.
-    bool is_defined(CXCursor declaration) const { return clang_.is_null(clang_.definition(declaration)) == 0; }
+    bool is_defined(CXCursor declaration) const {
+        return clang_Cursor_isNull(clang_getCursorDefinition(declaration)) == 0;
+    }
 
     static bool among_kinds(const auto& kinds, CXCursorKind kind) {
         return std::ranges::find(kinds, kind) != kinds.end();
     }
 
-    const Clang& clang_;
     std::string_view source_;
     int output_;
     CXTranslationUnit unit_ = nullptr;
@@ -278,13 +201,14 @@ void limit_resources() {
 #endif
 }
 
-[[noreturn]] void parse_and_exit(const Clang& clang, std::string_view source, const std::vector<std::string>& command,
+[[noreturn]] void parse_and_exit(std::string_view source, const std::vector<std::string>& command,
                                  int output) noexcept {
     const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (nowhere < 0) _exit(1);
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, stream);
     limit_resources();
     try {
-        Reporter(clang, source, output).run(command);
+        Reporter(source, output).run(command);
         _exit(0);
     } catch (...) {
         _exit(1);
@@ -343,17 +267,13 @@ Meanings meanings_in(std::string_view text) {
 
 }  // namespace
 
-std::string why_no_libclang() { return get_clang() == nullptr ? "libclang is not installed" : ""; }
-
 Meanings parse_with_libclang(const std::string& path, std::string_view source, const CompileCommands& commands) {
-    if (const std::string problem = why_no_libclang(); !problem.empty())
-        return {.problem = problem, .own = {}, .hidden = {}};
     Mapping::get();
     const std::vector<std::string> command = command_for(path, commands);
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) return {.problem = std::strerror(errno), .own = {}, .hidden = {}};
     const pid_t child = fork();
-    if (child == 0) parse_and_exit(*get_clang(), source, command, ends[1]);
+    if (child == 0) parse_and_exit(source, command, ends[1]);
     close(ends[1]);
     const std::string text = child > 0 ? read_all(ends[0]) : "";
     close(ends[0]);

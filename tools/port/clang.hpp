@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a compiler knows of the names in a source. libclang is loaded when it is first needed, and parses in another
-// process: a source that makes it crash, or work forever, is then read by the tokenizer alone.
+// What a compiler knows of the names in a source. libclang parses in another process: of a source that makes it crash,
+// or work forever, only the tokens are used.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,6 @@ struct Meanings {
     std::set<std::uint32_t> own;  ///< offsets of names that mean something of the program, such as a local variable
     std::vector<HiddenUse> hidden;
 };
-
-/// Empty if libclang can be used, or why not.
-std::string why_no_libclang();
 
 Meanings parse_with_libclang(const std::string& path, std::string_view source, const CompileCommands& commands);
 

@@ -130,11 +130,10 @@ std::size_t Context::note_enumerators(std::size_t i) {
 }
 
 bool Context::is_compared(std::size_t operand) const {
-    const auto is = [&](std::size_t index, std::string_view text) {
-        return index < tokens_.size() && tokens_[index].is(text);
+    const auto compares = [&](std::size_t i) {
+        return i < tokens_.size() && (tokens_[i].is("==") || tokens_[i].is("!="));
     };
-    const bool right = operand > 1 && is(operand - 1, "=") && (is(operand - 2, "=") || is(operand - 2, "!"));
-    return right || (is(operand + 2, "=") && (is(operand + 1, "=") || is(operand + 1, "!")));
+    return (operand > 0 && compares(operand - 1)) || compares(operand + 1);
 }
 
 void Context::find_functions() {
@@ -198,10 +197,10 @@ void Context::look_around() {
     std::string_view macro;  // whose definition is being read
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
         const Token& token = tokens_[i];
-        if (token.is("&")) note_addressed(i + 1);
+        if (token.is("&") || token.is("&&")) note_addressed(i + 1);
         if (token.kind == TokenKind::Directive)
             macro = token.is("define") && i + 1 < tokens_.size() ? tokens_[i + 1].text : std::string_view();
-        if (token.is("#") && token.directive != 0) stringifying.insert(macro);
+        if ((token.is("#") || token.is("##")) && token.directive != 0) stringifying.insert(macro);
     }
     for (std::size_t i = 0; i < tokens_.size(); ++i)
         if (tokens_[i].kind == TokenKind::Identifier && stringifying.contains(tokens_[i].text))

@@ -287,8 +287,7 @@ private:
     bool pastes_names(const std::string& api) const {
         const std::string prefix = api == "vipl" ? "vip" : api;
         for (std::size_t i = 1; i + 1 < all().size(); ++i)
-            if (all()[i].is("#") && all()[i + 1].is("#") && all()[i].directive != 0 &&
-                lower(all()[i - 1].text).starts_with(prefix))
+            if (all()[i].is("##") && all()[i].directive != 0 && lower(all()[i - 1].text).starts_with(prefix))
                 return true;
         return false;
     }

@@ -97,9 +97,7 @@ private:
 
     bool is_member() const {
         const Token* previous = before();
-        if (previous == nullptr || !(previous->is("->") || previous->is("."))) return false;
-        const Token* second = before(2);  // a dot, too, in "case 1 ... 9"
-        return !(second != nullptr && previous->is(".") && second->is(".") && second->end == previous->offset);
+        return previous != nullptr && (previous->is("->") || previous->is("."));
     }
 
     /// Whether the previous tokens are the head of a #define: "define NAME" or "define NAME(...)".
@@ -151,7 +149,7 @@ private:
         const Token& token = tokens_[index_];
         const Likeness like = likeness_of(name);
         if (like.api.empty() || token.kind == TokenKind::Header || is_member() || is_in_condition()) return;
-        if (next_is("#") || (before() != nullptr && before()->is("#"))) return;  // a part of a name
+        if (next_is("##") || (before() != nullptr && (before()->is("##") || before()->is("#")))) return;  // a part
         const UseKind kind = is_declared() ? UseKind::Declaration : kind_of(token);
         if (kind != UseKind::Reference || !like.only_called) add(nullptr, name, kind);
     }

@@ -15,9 +15,9 @@ enum class TokenKind : std::uint8_t {
     Number,
     String,
     Character,
-    Punctuation,  ///< one character, or -> or ::
-    Header,       ///< of #include, with its brackets or quotes
-    Directive,    ///< the name after #, such as define
+    Punctuation,
+    Header,     ///< of #include, with its brackets or quotes
+    Directive,  ///< the name after #, such as define
 };
 
 struct Token {

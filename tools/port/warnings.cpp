@@ -147,7 +147,7 @@ private:
 
     void check_identifier(std::size_t i) {
         const Token& token = tokens_[i];
-        const bool assigned = next_is(i, 1, "=") && !next_is(i, 2, "=");
+        const bool assigned = next_is(i, 1, "=");
         if (token.is("DiscriminatorLen") && assigned) check_discriminator(i);
         if ((token.is("max_recv_dtos") || token.is("max_request_dtos")) && assigned)
             check_limit(token, value_after(i), max_depth);
