@@ -83,6 +83,7 @@ TEST_CASE("port_rewrite: why a name is left") {
         return std::string(rewrite(source, "rpma", {}, language).todos.at(0).reason);
     };
     CHECK(reason("f() { VIP_RETURN r; g(&r); }") == "its address is taken");
+    CHECK(rewrite("f() { VIP_RETURN r = g(); h(a && r); }", "rpma").text.find("int r") != std::string::npos);
     CHECK(reason("VIP_RETURN r;") == "not a local variable");
     CHECK(reason("f() { VIP_RETURN r; }", Language::Cxx) == "the types of variables change only in C");
     CHECK(reason("VIP_PVOID p, q;") == "several names in one declaration");

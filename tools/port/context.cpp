@@ -197,7 +197,7 @@ void Context::look_around() {
     std::string_view macro;  // whose definition is being read
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
         const Token& token = tokens_[i];
-        if (token.is("&") || token.is("&&")) note_addressed(i + 1);
+        if (token.is("&")) note_addressed(i + 1);
         if (token.kind == TokenKind::Directive)
             macro = token.is("define") && i + 1 < tokens_.size() ? tokens_[i + 1].text : std::string_view();
         if ((token.is("#") || token.is("##")) && token.directive != 0) stringifying.insert(macro);
