@@ -34,10 +34,16 @@ struct DeviceInfo {
 };
 
 /// Registered memory, open to the peer's RDMA writes and reads.
-class Region {
-public:
+struct Region {
     virtual ~Region() = default;
-    virtual std::uint32_t key() const noexcept = 0;
+    std::uint32_t key = 0;  ///< by which peers name it
+};
+
+/// A part of registered memory of the same Api, for a request.
+struct Piece {
+    std::byte* address = nullptr;
+    const Region* region = nullptr;
+    std::uint32_t length = 0;
 };
 
 struct LinkOptions {
@@ -57,10 +63,10 @@ public:
     /// Ends the connection and empties the queues; the link may be connected again.
     virtual void disconnect() noexcept = 0;
 
-    virtual void post_receive(const Sge& piece) = 0;
-    virtual void post_send(const Sge& piece) = 0;
-    virtual void post_write(const Sge& piece, const RemoteAddress& remote) = 0;
-    virtual void post_read(const Sge& piece, const RemoteAddress& remote) = 0;
+    virtual void post_receive(const Piece& piece) = 0;
+    virtual void post_send(const Piece& piece) = 0;
+    virtual void post_write(const Piece& piece, const RemoteAddress& remote) = 0;
+    virtual void post_read(const Piece& piece, const RemoteAddress& remote) = 0;
 
     /// Takes the next completion of the send queue, if there is one. Throws Closed or Error where it failed.
     virtual bool poll_send() = 0;

@@ -107,8 +107,8 @@ public:
     }
 
 private:
-    Sge piece(std::size_t index) const {
-        return {memory_.data() + index * message_bytes, region_->key(), message_bytes};
+    Piece piece(std::size_t index) const {
+        return {memory_.data() + index * message_bytes, region_.get(), message_bytes};
     }
     std::uint64_t load(std::size_t index) const {
         std::uint64_t value = 0;

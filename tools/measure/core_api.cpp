@@ -41,8 +41,7 @@ const char* text_of(CompletionCode code) {
 
 class CoreRegion final : public Region {
 public:
-    explicit CoreRegion(std::unique_ptr<MemoryRegion> region) : region_(std::move(region)) {}
-    std::uint32_t key() const noexcept override { return region_->key(); }
+    explicit CoreRegion(std::unique_ptr<MemoryRegion> region) : region_(std::move(region)) { key = region_->key(); }
 
 private:
     std::unique_ptr<MemoryRegion> region_;

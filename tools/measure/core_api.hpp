@@ -47,12 +47,15 @@ public:
     /// False: the client has given up.
     bool accept(viaduct::ConnectionRequest& request);
 
-    void post_receive(const Sge& piece) override {
-        check_posted(endpoint_->post_receive(ReceiveRequest{.sges = {&piece, 1}}));
+    void post_receive(const Piece& piece) override {
+        const Sge sge = sge_of(piece);
+        check_posted(endpoint_->post_receive(ReceiveRequest{.sges = {&sge, 1}}));
     }
-    void post_send(const Sge& piece) override { post(Opcode::Send, piece, {}); }
-    void post_write(const Sge& piece, const RemoteAddress& remote) override { post(Opcode::RdmaWrite, piece, remote); }
-    void post_read(const Sge& piece, const RemoteAddress& remote) override { post(Opcode::RdmaRead, piece, remote); }
+    void post_send(const Piece& piece) override { post(Opcode::Send, piece, {}); }
+    void post_write(const Piece& piece, const RemoteAddress& remote) override {
+        post(Opcode::RdmaWrite, piece, remote);
+    }
+    void post_read(const Piece& piece, const RemoteAddress& remote) override { post(Opcode::RdmaRead, piece, remote); }
 
     bool poll_send() override { return take(sends_) != nullptr; }
     std::optional<std::uint32_t> poll_receive() override { return length_of(take(receives_)); }
@@ -75,8 +78,11 @@ private:
 
     void on_connection_event(const ConnectionEvent& event) noexcept override { events_.push(event); }
 
-    void post(Opcode opcode, const Sge& piece, const RemoteAddress& remote) {
-        check_posted(endpoint_->post_send({.opcode = opcode, .remote = remote, .sges = {&piece, 1}}));
+    static Sge sge_of(const Piece& piece) noexcept { return {piece.address, piece.region->key, piece.length}; }
+
+    void post(Opcode opcode, const Piece& piece, const RemoteAddress& remote) {
+        const Sge sge = sge_of(piece);
+        check_posted(endpoint_->post_send({.opcode = opcode, .remote = remote, .sges = {&sge, 1}}));
     }
 
     const Completion* take(Inbox& inbox) {

@@ -76,28 +76,6 @@ const char* reason_of(DAT_DTO_COMPLETION_STATUS status) {
     }
 }
 
-class DatRegion final : public Region {
-public:
-    DatRegion(DatApi& api, std::span<std::byte> memory) : api_(api) {
-        DAT_LMR_HANDLE region = DAT_HANDLE_NULL;
-        DAT_LMR_CONTEXT context = 0;
-        DAT_VLEN size = 0;
-        DAT_VADDR address = 0;
-        check_dat("dat_lmr_create", dat_lmr_create(api.adapter(), DAT_MEM_TYPE_VIRTUAL, {.for_va = memory.data()},
-                                                   memory.size(), api.zone(), DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA,
-                                                   &region, &context, &key_, &size, &address));
-        region_.reset(region);
-        api.memory().add(key_, context);
-    }
-    ~DatRegion() override { api_.memory().remove(key_); }
-    std::uint32_t key() const noexcept override { return key_; }
-
-private:
-    DatApi& api_;
-    DatObject<dat_lmr_free> region_;
-    DAT_RMR_CONTEXT key_ = 0;
-};
-
 class DatListener final : public Listener {
 public:
     DatListener(const DatApi& api, const Service& service) : requests_(api.create_queue(DAT_EVD_CR_FLAG, backlog)) {
@@ -166,7 +144,15 @@ DatQueue DatApi::create_queue(DAT_EVD_FLAGS events, std::uint32_t depth) const {
 }
 
 std::unique_ptr<Region> DatApi::register_memory(std::span<std::byte> memory) {
-    return std::make_unique<DatRegion>(*this, memory);
+    auto region = std::make_unique<DatRegion>();
+    DAT_LMR_HANDLE object = DAT_HANDLE_NULL;
+    DAT_VLEN size = 0;
+    DAT_VADDR address = 0;
+    check_dat("dat_lmr_create", dat_lmr_create(adapter(), DAT_MEM_TYPE_VIRTUAL, {.for_va = memory.data()},
+                                               memory.size(), zone_, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, &object,
+                                               &region->context, &region->key, &size, &address));
+    region->object.reset(object);
+    return region;
 }
 
 std::unique_ptr<Link> DatApi::create_link(const LinkOptions& options) {
@@ -184,7 +170,7 @@ std::unique_ptr<Listener> DatApi::listen(const Service& service) {
 }
 
 DatLink::DatLink(DatApi& api, const LinkOptions& options, DatQueue sends, DatQueue receives)
-    : api_(api), events_(api.create_queue(DAT_EVD_CONNECTION_FLAG, 4)) {
+    : events_(api.create_queue(DAT_EVD_CONNECTION_FLAG, 4)) {
     sends_.queue = std::move(sends);
     receives_.queue = std::move(receives);
     const DAT_EP_ATTR attributes = api.endpoint_attributes(options);
@@ -235,7 +221,7 @@ DAT_EVENT_NUMBER DatLink::finish_connecting(const Deadline& deadline) {
         outcome = next_event(Deadline::after(flush_patience));
     }
     reset();
-    for (const Sge& piece : std::exchange(early_receives_, {})) post_receive(piece);
+    for (const Piece& piece : std::exchange(early_receives_, {})) post_receive(piece);
     return outcome;
 }
 
@@ -269,11 +255,6 @@ void DatLink::reset() noexcept {
 
 const DAT_DTO_COMPLETION_EVENT_DATA* DatLink::await(Inbox& inbox, Timeout timeout) {
     return wait_for_event(inbox.queue.get(), Deadline::after(timeout), inbox.event) ? completion_of(inbox) : nullptr;
-}
-
-void DatLink::learn_local(std::uint32_t key) {
-    local_context_ = api_.memory().find(key);
-    local_key_ = key;
 }
 
 void DatLink::fail(DAT_DTO_COMPLETION_STATUS status) {

@@ -8,7 +8,6 @@
 
 #include "core/deadline.hpp"
 #include "tools/measure/api.hpp"
-#include "tools/measure/key_table.hpp"
 
 namespace viaduct::measure {
 
@@ -28,6 +27,11 @@ struct DatFree {
 template <auto destroy>
 using DatObject = std::unique_ptr<void, DatFree<destroy>>;
 
+struct DatRegion final : Region {
+    DatObject<dat_lmr_free> object;
+    DAT_LMR_CONTEXT context = 0;
+};
+
 /// An event dispatcher, which several links may share.
 using DatQueue = std::shared_ptr<void>;
 
@@ -45,7 +49,6 @@ public:
     DAT_PZ_HANDLE zone() const noexcept { return zone_; }
     DAT_EP_ATTR endpoint_attributes(const LinkOptions& options) const noexcept;
     DatQueue create_queue(DAT_EVD_FLAGS events, std::uint32_t depth) const;
-    KeyTable<DAT_LMR_CONTEXT>& memory() noexcept { return memory_; }
 
 private:
     struct Close {
@@ -57,7 +60,6 @@ private:
     std::unique_ptr<void, Close> adapter_;  // frees with it all that was made on it
     DAT_PZ_HANDLE zone_ = DAT_HANDLE_NULL;
     DatQueue bare_queue_;
-    KeyTable<DAT_LMR_CONTEXT> memory_;
 };
 
 class DatLink final : public Link {
@@ -71,7 +73,7 @@ public:
     /// Consumes the request. False: its sender has given up.
     bool accept(DAT_CR_HANDLE request);
 
-    void post_receive(const Sge& piece) override {
+    void post_receive(const Piece& piece) override {
         if (!connected_) [[unlikely]]
             early_receives_.push_back(piece);
         auto triplet = local(piece);
@@ -80,14 +82,14 @@ public:
         ++receives_.outstanding;
     }
 
-    void post_send(const Sge& piece) override {
+    void post_send(const Piece& piece) override {
         auto triplet = local(piece);
         check_posted("dat_ep_post_send",
                      dat_ep_post_send(endpoint_.get(), 1, &triplet, {}, DAT_COMPLETION_DEFAULT_FLAG));
         ++sends_.outstanding;
     }
 
-    void post_write(const Sge& piece, const RemoteAddress& target) override {
+    void post_write(const Piece& piece, const RemoteAddress& target) override {
         auto triplet = local(piece);
         const auto there = remote(target, piece.length);
         check_posted("dat_ep_post_rdma_write",
@@ -95,7 +97,7 @@ public:
         ++sends_.outstanding;
     }
 
-    void post_read(const Sge& piece, const RemoteAddress& source) override {
+    void post_read(const Piece& piece, const RemoteAddress& source) override {
         auto triplet = local(piece);
         const auto there = remote(source, piece.length);
         check_posted("dat_ep_post_rdma_read",
@@ -116,12 +118,10 @@ private:
         DAT_EVENT event;
     };
 
-    DAT_LMR_TRIPLET local(const Sge& piece) {
-        if (piece.key != local_key_) [[unlikely]]
-            learn_local(piece.key);
+    static DAT_LMR_TRIPLET local(const Piece& piece) noexcept {
         return {.virtual_address = reinterpret_cast<std::uintptr_t>(piece.address),
                 .segment_length = piece.length,
-                .lmr_context = local_context_};
+                .lmr_context = static_cast<const DatRegion*>(piece.region)->context};
     }
 
     static DAT_RMR_TRIPLET remote(const RemoteAddress& place, std::uint32_t length) noexcept {
@@ -153,22 +153,18 @@ private:
     }
 
     static const DAT_DTO_COMPLETION_EVENT_DATA* await(Inbox& inbox, Timeout timeout);
-    void learn_local(std::uint32_t key);
     DAT_EVENT_NUMBER finish_connecting(const Deadline& deadline);
     DAT_EVENT_NUMBER next_event(const Deadline& deadline) const;
     void reset() noexcept;
     [[noreturn]] static void fail(DAT_DTO_COMPLETION_STATUS status);
     [[noreturn]] static void fail_post(const char* call, DAT_RETURN result);
 
-    DatApi& api_;
     Inbox sends_;
     Inbox receives_;
     DatQueue events_;  // of the connection
     DatObject<dat_ep_free> endpoint_;
     bool connected_ = false;
-    std::vector<Sge> early_receives_;    // posted before there was a connection: an attempt that fails loses them
-    std::uint32_t local_key_ = 0;        // of the memory of the last request,
-    DAT_LMR_CONTEXT local_context_ = 0;  // and what DAT calls it
+    std::vector<Piece> early_receives_;  // posted before there was a connection: an attempt that fails loses them
 };
 
 }  // namespace viaduct::measure

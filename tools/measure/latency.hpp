@@ -115,8 +115,8 @@ private:
     }
 
     L& link_;
-    Sge outgoing_;
-    Sge incoming_;
+    Piece outgoing_;
+    Piece incoming_;
     Mode mode_;
 };
 
@@ -177,7 +177,7 @@ private:
     void advance() noexcept { mark_ = static_cast<std::byte>(static_cast<unsigned>(mark_) % 255 + 1); }
 
     L& link_;
-    Sge outgoing_;
+    Piece outgoing_;
     std::byte& out_mark_;
     std::byte& in_mark_;
     RemoteAddress remote_;
@@ -186,7 +186,7 @@ private:
 
 /// Reads, one after the other; the peer does nothing. A lap is one read.
 template <class L>
-void read_repeatedly(L& link, const Sge& piece, const RemoteAddress& remote, Mode mode, std::uint64_t iterations,
+void read_repeatedly(L& link, const Piece& piece, const RemoteAddress& remote, Mode mode, std::uint64_t iterations,
                      Laps& laps) {
     for (std::uint64_t i = 0; i < iterations; ++i) {
         laps.mark();

@@ -71,7 +71,7 @@ public:
 
 private:
     std::span<std::byte> frame(std::byte* buffer) const noexcept { return {buffer, options_.frame_bytes()}; }
-    Sge piece(std::byte* buffer) const noexcept { return workspace_.piece(buffer, options_.frame_bytes()); }
+    Piece piece(std::byte* buffer) const noexcept { return workspace_.piece(buffer, options_.frame_bytes()); }
 
     /// Repeats a wait of the link, in slices, until it succeeds.
     template <class Wait>

@@ -77,29 +77,6 @@ std::string port_text(const Service& service) {
     return std::to_string(bytes[0] << 8 | bytes[1]);
 }
 
-class RpmaRegion final : public Region {
-public:
-    RpmaRegion(RpmaApi& api, std::span<std::byte> memory)
-        : api_(api),
-          region_(make<RpmaMemory>("rpma_mr_reg",
-                                   [&](rpma_mr_local** region) {
-                                       return rpma_mr_reg(api.peer(), memory.data(), memory.size(), usage, region);
-                                   })),
-          key_(RegionDescriptor(region_.get()).key()) {
-        api.memory().add(key_, {.key = key_, .region = region_.get(), .begin = memory.data()});
-    }
-    ~RpmaRegion() override { api_.memory().remove(key_); }
-    std::uint32_t key() const noexcept override { return key_; }
-
-private:
-    static constexpr int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
-                                 RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV;
-
-    RpmaApi& api_;
-    RpmaMemory region_;
-    std::uint32_t key_;
-};
-
 class RpmaListener final : public Listener {
 public:
     RpmaListener(const RpmaApi& api, const Service& service) {
@@ -138,7 +115,15 @@ RpmaApi::RpmaApi(std::uint32_t device) : info_(CoreApi(device).device()) {
 }
 
 std::unique_ptr<Region> RpmaApi::register_memory(std::span<std::byte> memory) {
-    return std::make_unique<RpmaRegion>(*this, memory);
+    constexpr int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
+                          RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV;
+    auto region = std::make_unique<RpmaRegion>();
+    region->object = make<RpmaMemory>("rpma_mr_reg", [&](rpma_mr_local** object) {
+        return rpma_mr_reg(peer(), memory.data(), memory.size(), usage, object);
+    });
+    region->begin = memory.data();
+    region->key = RegionDescriptor(region->object.get()).key();
+    return region;
 }
 
 std::unique_ptr<Link> RpmaApi::create_link(const LinkOptions& options) {
@@ -205,11 +190,9 @@ bool RpmaLink::accept(rpma_ep* endpoint) {
 
 /// Posts the receives that came before, and begins to connect; returns the result of rpma_conn_req_connect.
 int RpmaLink::start(RpmaRequest request) {
-    for (const Sge& piece : early_receives_) {
-        const auto& memory = local(piece);
+    for (const Piece& piece : early_receives_)
         check_rpma("rpma_conn_req_recv",
-                   rpma_conn_req_recv(request.get(), memory.region, offset_in(memory, piece), piece.length, nullptr));
-    }
+                   rpma_conn_req_recv(request.get(), local(piece), offset_of(piece), piece.length, nullptr));
     rpma_conn_req* consumed = request.release();
     rpma_conn* connection = nullptr;
     const int result = rpma_conn_req_connect(&consumed, nullptr, &connection);

@@ -9,7 +9,6 @@
 
 #include "core/deadline.hpp"
 #include "tools/measure/api.hpp"
-#include "tools/measure/key_table.hpp"
 
 namespace viaduct::measure {
 
@@ -40,6 +39,11 @@ using RpmaEndpoint = RpmaPtr<rpma_ep, rpma_ep_shutdown>;
 using RpmaRequest = RpmaPtr<rpma_conn_req, rpma_conn_req_delete>;
 using RpmaConnection = RpmaPtr<rpma_conn, rpma_conn_delete>;
 
+struct RpmaRegion final : Region {
+    RpmaMemory object;
+    std::byte* begin = nullptr;
+};
+
 class RpmaApi final : public Api {
 public:
     explicit RpmaApi(std::uint32_t device);
@@ -50,20 +54,11 @@ public:
     std::unique_ptr<Link> create_link(const LinkOptions& options) override;
     std::unique_ptr<Listener> listen(const Service& service) override;
 
-    /// What librpma calls the memory with a key of ours.
-    struct LocalMemory {
-        std::uint32_t key = 0;
-        rpma_mr_local* region = nullptr;
-        std::byte* begin = nullptr;
-    };
-
     rpma_peer* peer() const noexcept { return peer_.get(); }
-    KeyTable<LocalMemory>& memory() noexcept { return memory_; }
 
 private:
     DeviceInfo info_;
     RpmaPeer peer_;
-    KeyTable<LocalMemory> memory_;
 };
 
 class RpmaLink final : public Link {
@@ -76,29 +71,24 @@ public:
     /// Takes the next request of an endpoint. False: there is none, or its sender has given up.
     bool accept(rpma_ep* endpoint);
 
-    void post_receive(const Sge& piece) override {
+    void post_receive(const Piece& piece) override {
         if (connection_ == nullptr) [[unlikely]]
             return early_receives_.push_back(piece);
-        const auto& memory = local(piece);
-        check_rpma("rpma_recv",
-                   rpma_recv(connection_.get(), memory.region, offset_in(memory, piece), piece.length, nullptr));
+        check_rpma("rpma_recv", rpma_recv(connection_.get(), local(piece), offset_of(piece), piece.length, nullptr));
     }
 
-    void post_send(const Sge& piece) override {
-        const auto& memory = local(piece);
-        check_rpma("rpma_send", rpma_send(connection_.get(), memory.region, offset_in(memory, piece), piece.length,
+    void post_send(const Piece& piece) override {
+        check_rpma("rpma_send", rpma_send(connection_.get(), local(piece), offset_of(piece), piece.length,
                                           RPMA_F_COMPLETION_ALWAYS, nullptr));
     }
 
-    void post_write(const Sge& piece, const RemoteAddress& target) override {
-        const auto& memory = local(piece);
-        check_rpma("rpma_write", rpma_write(connection_.get(), remote(target), 0, memory.region,
-                                            offset_in(memory, piece), piece.length, RPMA_F_COMPLETION_ALWAYS, nullptr));
+    void post_write(const Piece& piece, const RemoteAddress& target) override {
+        check_rpma("rpma_write", rpma_write(connection_.get(), remote(target), 0, local(piece), offset_of(piece),
+                                            piece.length, RPMA_F_COMPLETION_ALWAYS, nullptr));
     }
 
-    void post_read(const Sge& piece, const RemoteAddress& source) override {
-        const auto& memory = local(piece);
-        check_rpma("rpma_read", rpma_read(connection_.get(), memory.region, offset_in(memory, piece), remote(source), 0,
+    void post_read(const Piece& piece, const RemoteAddress& source) override {
+        check_rpma("rpma_read", rpma_read(connection_.get(), local(piece), offset_of(piece), remote(source), 0,
                                           piece.length, RPMA_F_COMPLETION_ALWAYS, nullptr));
     }
 
@@ -115,14 +105,11 @@ private:
         ibv_wc completion;
     };
 
-    static std::size_t offset_in(const RpmaApi::LocalMemory& memory, const Sge& piece) noexcept {
-        return static_cast<std::size_t>(static_cast<std::byte*>(piece.address) - memory.begin);
+    static rpma_mr_local* local(const Piece& piece) noexcept {
+        return static_cast<const RpmaRegion*>(piece.region)->object.get();
     }
-
-    const RpmaApi::LocalMemory& local(const Sge& piece) {
-        if (piece.key != local_.key) [[unlikely]]
-            local_ = api_.memory().find(piece.key);
-        return local_;
+    static std::size_t offset_of(const Piece& piece) noexcept {
+        return static_cast<std::size_t>(piece.address - static_cast<const RpmaRegion*>(piece.region)->begin);
     }
 
     rpma_mr_remote* remote(const RemoteAddress& place) {
@@ -155,13 +142,12 @@ private:
     RpmaApi& api_;
     RpmaConfiguration configuration_;
     bool has_receive_queue_;
-    std::vector<Sge> early_receives_;  // posted before there was a connection to post them to
+    std::vector<Piece> early_receives_;  // posted before there was a connection to post them to
     RpmaConnection connection_;
     Inbox sends_;
     Inbox receives_;
-    RpmaApi::LocalMemory local_;  // the memory of the last request,
-    RemoteAddress remote_address_;
-    RpmaRemoteMemory remote_;  // and where it went
+    RemoteAddress remote_address_;  // of the last write or read
+    RpmaRemoteMemory remote_;
 };
 
 }  // namespace viaduct::measure

@@ -143,7 +143,7 @@ private:
     }
 
     void signal(Signal signal) {
-        link_.post_send({outgoing_.address, outgoing_.key, length_of(signal)});
+        link_.post_send({outgoing_.address, outgoing_.region, length_of(signal)});
         ++in_flight_;
     }
 
@@ -159,8 +159,8 @@ private:
 
     L& link_;
     StreamPlan plan_;
-    Sge outgoing_;
-    Sge incoming_;
+    Piece outgoing_;
+    Piece incoming_;
     std::uint32_t grant_;
     std::uint64_t to_post_;
     std::uint64_t to_receive_;

@@ -33,15 +33,14 @@ VIP_ULONG milliseconds(Timeout timeout) { return static_cast<VIP_ULONG>(std::max
 
 class ViplRegion final : public Region {
 public:
-    ViplRegion(ViplApi& api, std::span<std::byte> memory)
-        : api_(api), address_(memory.data()), handle_(api.register_range(memory.data(), memory.size(), true)) {}
-    ~ViplRegion() override { VipDeregisterMem(api_.nic(), address_, handle_); }
-    std::uint32_t key() const noexcept override { return handle_; }
+    ViplRegion(ViplApi& api, std::span<std::byte> memory) : api_(api), address_(memory.data()) {
+        key = api.register_range(memory.data(), memory.size(), true);
+    }
+    ~ViplRegion() override { VipDeregisterMem(api_.nic(), address_, key); }
 
 private:
     ViplApi& api_;
     void* address_;
-    VIP_MEM_HANDLE handle_;
 };
 
 class ViplListener final : public Listener {

@@ -51,7 +51,7 @@ public:
     void disconnect() noexcept override;
     VIP_VI_HANDLE vi() const noexcept { return vi_; }
 
-    void post_receive(const Sge& piece) override {
+    void post_receive(const Piece& piece) override {
         VIP_DESCRIPTOR& descriptor = receives_.next();
         write_control(descriptor.CS, VIP_CONTROL_OP_SENDRECV, 1, piece);
         descriptor.DS[0].Local = segment_of(piece);
@@ -59,17 +59,17 @@ public:
         ++receives_.outstanding;
     }
 
-    void post_send(const Sge& piece) override {
+    void post_send(const Piece& piece) override {
         VIP_DESCRIPTOR& descriptor = sends_.next();
         write_control(descriptor.CS, VIP_CONTROL_OP_SENDRECV, 1, piece);
         descriptor.DS[0].Local = segment_of(piece);
         post(descriptor);
     }
 
-    void post_write(const Sge& piece, const RemoteAddress& remote) override {
+    void post_write(const Piece& piece, const RemoteAddress& remote) override {
         post_rdma(VIP_CONTROL_OP_RDMAWRITE, piece, remote);
     }
-    void post_read(const Sge& piece, const RemoteAddress& remote) override {
+    void post_read(const Piece& piece, const RemoteAddress& remote) override {
         post_rdma(VIP_CONTROL_OP_RDMAREAD, piece, remote);
     }
 
@@ -108,15 +108,15 @@ private:
 
     /// In its place, as programs do it: a copy of what was just written would have to wait for it.
     static void write_control(VIP_CONTROL_SEGMENT& segment, VIP_UINT16 operation, VIP_UINT16 segments,
-                              const Sge& piece) noexcept {
+                              const Piece& piece) noexcept {
         segment = {};
         segment.Control = operation;
         segment.SegCount = segments;
         segment.Length = piece.length;
     }
 
-    static VIP_DATA_SEGMENT segment_of(const Sge& piece) noexcept {
-        return {.Data = {.Address = piece.address}, .Handle = piece.key, .Length = piece.length};
+    static VIP_DATA_SEGMENT segment_of(const Piece& piece) noexcept {
+        return {.Data = {.Address = piece.address}, .Handle = piece.region->key, .Length = piece.length};
     }
 
     void post(VIP_DESCRIPTOR& descriptor) {
@@ -124,7 +124,7 @@ private:
         ++sends_.outstanding;
     }
 
-    void post_rdma(VIP_UINT16 operation, const Sge& piece, const RemoteAddress& remote) {
+    void post_rdma(VIP_UINT16 operation, const Piece& piece, const RemoteAddress& remote) {
         VIP_DESCRIPTOR& descriptor = sends_.next();
         write_control(descriptor.CS, operation, 2, piece);
         descriptor.DS[0].Remote = {.Data = {.AddressBits = remote.address}, .Handle = remote.key, .Reserved = 0};

@@ -19,7 +19,7 @@ Workspace::Workspace(Api& api, Memory memory, std::uint32_t size)
       region_(api.register_memory(buffer_.bytes())) {}
 
 wire::RemoteBuffer Workspace::landing_for_peer() const noexcept {
-    return {.address = reinterpret_cast<std::uintptr_t>(landing()), .key = region_->key(), .bytes = size_};
+    return {.address = reinterpret_cast<std::uintptr_t>(landing()), .key = region_->key, .bytes = size_};
 }
 
 void Conversation::send(std::uint32_t length) {

@@ -27,7 +27,7 @@ public:
     std::byte* landing() const noexcept { return buffer_.data() + 2 * stride_; }
 
     /// The first bytes of a buffer, as a request takes them.
-    Sge piece(std::byte* address, std::uint32_t length) const noexcept { return {address, region_->key(), length}; }
+    Piece piece(std::byte* address, std::uint32_t length) const noexcept { return {address, region_.get(), length}; }
 
     /// How the peer finds the landing buffer.
     wire::RemoteBuffer landing_for_peer() const noexcept;
