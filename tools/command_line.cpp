@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/base/host_names.hpp"
 #include "core/base/settings.hpp"
@@ -27,12 +29,6 @@ namespace {
 
 std::atomic<bool> stopped{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
-
-measure::ApiKind parse_api(const std::string& text) {
-    for (const auto kind : measure::api_kinds)
-        if (text == measure::text_of(kind)) return kind;
-    throw UsageError("unknown API '" + text + "': choose vipl, dat, rpma or core");
-}
 
 /// Standard streams that are closed would become sockets of the library: puts something in their place that takes
 /// nothing.
@@ -114,7 +110,7 @@ bool answer_information(const options::variables_map& given, std::string_view to
 }
 
 std::unique_ptr<measure::Api> open_api(const options::variables_map& given) {
-    const auto kind = parse_api(given["api"].as<std::string>());
+    const auto kind = choose<measure::ApiKind>(given, "api", "API");
     return measure::open_api(kind, choose_device(given));
 }
 
@@ -125,10 +121,8 @@ void retry_for(measure::Timeout patience) {
 
 std::uint32_t choose_device(const options::variables_map& given) {
     if (given.count("backend") != 0) {
-        const auto& backend = given["backend"].as<std::string>();
-        if (backend != "loopback" && backend != "verbs" && backend != "tcp")
-            throw UsageError("unknown backend '" + backend + "': choose loopback, verbs or tcp");
-        setenv("VIADUCT_BACKEND", backend.c_str(), 1);
+        (void)choose(given, "backend", "backend", backends);
+        setenv("VIADUCT_BACKEND", given["backend"].as<std::string>().c_str(), 1);
     }
     if (is_client(given) && given["device"].defaulted() && setting("VIADUCT_DEVICE").empty())
         return device_towards(measure::parse_target(given["target"].as<std::string>()).host);
@@ -142,10 +136,25 @@ std::string service_to_listen_on(const options::variables_map& given) {
     return given["target"].as<std::string>();
 }
 
-measure::Operation parse_operation(const std::string& text) {
-    for (const auto operation : {measure::Operation::Send, measure::Operation::Write, measure::Operation::Read})
-        if (text == measure::text_of(operation)) return operation;
-    throw UsageError("unknown operation '" + text + "': choose send, write or read");
+std::size_t choose(const options::variables_map& given, const char* option, std::string_view what,
+                   std::span<const std::string_view> choices) {
+    const auto& value = given[option].as<std::string>();
+    const auto found = std::ranges::find(choices, value);
+    if (found == choices.end())
+        throw UsageError(fmt::format("unknown {} '{}': choose one of {}", what, value, fmt::join(choices, ", ")));
+    return static_cast<std::size_t>(found - choices.begin());
+}
+
+measure::ServerOptions server_options(const options::variables_map& given, const measure::Api& api,
+                                      const std::string& service) {
+    const auto print = [quiet = given.count("quiet") != 0](const std::string& line) {
+        if (quiet) return;
+        fmt::print("{}\n", line);
+        std::fflush(stdout);
+    };
+    const std::string listening = fmt::format("listening on {}:{} ({}, {})", measure::text_of(api.device().host),
+                                              service, api.name(), measure::backend_name());
+    return {.clients = count_of(given, "count"), .on_listening = [=] { print(listening); }, .tell = print};
 }
 
 std::chrono::duration<double> parse_seconds(const std::string& option, const std::string& text) {

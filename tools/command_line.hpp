@@ -2,11 +2,13 @@
 // What the command lines of the tools have in common.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,7 +16,7 @@
 
 #include "tools/measure/api.hpp"
 #include "tools/measure/error.hpp"
-#include "tools/measure/wire.hpp"
+#include "tools/measure/server.hpp"
 
 namespace viaduct::tools {
 
@@ -62,7 +64,20 @@ std::uint32_t choose_device(const options::variables_map& given);
 /// The service to listen on: the value of --listen or the positional argument, else the default.
 std::string service_to_listen_on(const options::variables_map& given);
 
-measure::Operation parse_operation(const std::string& text);
+/// The number of the choice that is the value of an option. Throws UsageError, which calls the option `what`.
+std::size_t choose(const options::variables_map& given, const char* option, std::string_view what,
+                   std::span<const std::string_view> choices);
+
+template <class Enum>
+Enum choose(const options::variables_map& given, const char* option, std::string_view what) {
+    return static_cast<Enum>(choose(given, option, what, measure::names<Enum>));
+}
+
+inline constexpr std::array<std::string_view, 3> backends{"loopback", "verbs", "tcp"};
+
+/// A server that tells what it does, unless --quiet is given, and ends after as many clients as --count says.
+measure::ServerOptions server_options(const options::variables_map& given, const measure::Api& api,
+                                      const std::string& service);
 
 /// A time in seconds, such as "0.2". Throws UsageError where it is negative or no number.
 std::chrono::duration<double> parse_seconds(const std::string& option, const std::string& text);

@@ -77,18 +77,6 @@ options::options_description describe() {
     return description;
 }
 
-template <class Value>
-Value choose(const options::variables_map& given, const char* option,
-             std::initializer_list<std::pair<std::string_view, Value>> choices) {
-    const auto& text = given[option].as<std::string>();
-    std::string known;
-    for (const auto& [name, value] : choices) {
-        if (text == name) return value;
-        known += (known.empty() ? "" : ", ") + std::string(name);
-    }
-    throw UsageError(fmt::format("unknown {} '{}': choose one of {}", option, text, known));
-}
-
 std::vector<std::uint32_t> sizes_of(const options::variables_map& given, Test test) {
     if (given.count("sizes") != 0) return measure::parse_sizes(given["sizes"].as<std::string>());
     if (test == Test::Rate || test == Test::Connect) return {8};
@@ -97,14 +85,10 @@ std::vector<std::uint32_t> sizes_of(const options::variables_map& given, Test te
 
 measure::PerfParameters parameters_of(const options::variables_map& given) {
     measure::PerfParameters parameters;
-    parameters.test = choose<Test>(
-        given, "test",
-        {{"latency", Test::Latency}, {"bandwidth", Test::Bandwidth}, {"rate", Test::Rate}, {"connect", Test::Connect}});
-    parameters.operation = parse_operation(given["op"].as<std::string>());
-    parameters.mode = choose<measure::Mode>(
-        given, "mode", {{"polling", measure::Mode::Polling}, {"blocking", measure::Mode::Blocking}});
-    parameters.memory = choose<measure::Memory>(
-        given, "memory", {{"shareable", measure::Memory::Shareable}, {"heap", measure::Memory::Heap}});
+    parameters.test = choose<Test>(given, "test", "test");
+    parameters.operation = choose<measure::Operation>(given, "op", "operation");
+    parameters.mode = choose<measure::Mode>(given, "mode", "mode");
+    parameters.memory = choose<measure::Memory>(given, "memory", "memory");
     parameters.bidirectional = given.count("bidirectional") != 0;
     parameters.window = static_cast<std::uint32_t>(count_of(given, "window", max_uint32));
     parameters.open = static_cast<std::uint32_t>(count_of(given, "open", max_uint32));
@@ -144,18 +128,7 @@ void raise_descriptor_limit() {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void serve(measure::Api& api, const std::string& service, measure::PerfServerOptions server, bool quiet) {
-    const auto print = [quiet](const std::string& line) {
-        if (quiet) return;
-        fmt::print("{}\n", line);
-        std::fflush(stdout);
-    };
-    if (!server.on_listening)
-        server.on_listening = [&] {
-            print(fmt::format("listening on {}:{} ({}, {})", measure::text_of(api.device().host), service, api.name(),
-                              measure::backend_name()));
-        };
-    server.tell = print;
+void serve(measure::Api& api, const std::string& service, const measure::ServerOptions& server) {
     const std::atomic<bool> stop{false};  // signals end a vi-perf server as usual: nothing is left to tell
     measure::serve_perf(api, measure::parse_service(service), server, stop);
 }
@@ -198,9 +171,7 @@ private:
         try {
             pin_to_cpu(given, "server-cpu");
             const auto api = open_api(given);
-            measure::PerfServerOptions server;
-            server.on_listening = [ready] { (void)!write(ready, "!", 1); };
-            serve(*api, service(), server, true);
+            serve(*api, service(), {.on_listening = [ready] { (void)!write(ready, "!", 1); }});
             return 0;
         } catch (const std::exception& error) {
             complain(fmt::format("vi-perf: {}\n", error.what()));
@@ -295,10 +266,7 @@ int listen(const options::variables_map& given) {
     const std::string service = service_to_listen_on(given);
     pin_to_cpu(given, "cpu");
     const auto api = open_api(given);
-    measure::PerfServerOptions server;
-    server.clients = count_of(given, "count");
-    server.on_listening = {};
-    serve(*api, service, server, given.count("quiet") != 0);
+    serve(*api, service, server_options(given, *api, service));
     return 0;
 }
 

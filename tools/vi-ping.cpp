@@ -40,7 +40,7 @@ options::options_description describe() {
 
 measure::PingOptions ping_options(const options::variables_map& given) {
     measure::PingOptions ping;
-    ping.operation = parse_operation(given["op"].as<std::string>());
+    ping.operation = choose<measure::Operation>(given, "op", "operation");
     const std::uint64_t payload = measure::parse_size(given["size"].as<std::string>());
     constexpr std::uint64_t longest = std::numeric_limits<std::uint32_t>::max() - measure::ping_header_bytes;
     if (payload > longest) throw UsageError("the payload is too long");
@@ -171,19 +171,7 @@ int serve(const options::variables_map& given) {
     const std::string service = service_to_listen_on(given);
     const auto& stop = stop_on_signal();
     const auto api = open_api(given);
-    const auto print = [quiet = given.count("quiet") != 0](const std::string& line) {
-        if (quiet) return;
-        fmt::print("{}\n", line);
-        std::fflush(stdout);
-    };
-    measure::PingServerOptions server;
-    server.clients = count_of(given, "count");
-    server.tell = print;
-    server.on_listening = [&] {
-        print(fmt::format("listening on {}:{} ({}, {})", measure::text_of(api->device().host), service, api->name(),
-                          measure::backend_name()));
-    };
-    measure::PingServer(*api, measure::parse_service(service), server).run(stop);
+    measure::serve_pings(*api, measure::parse_service(service), server_options(given, *api, service), stop);
     return 0;
 }
 

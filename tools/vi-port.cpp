@@ -73,10 +73,7 @@ options::variables_map parse_words(int argc, char** argv, const options::options
 
 std::string target_of(const options::variables_map& given) {
     if (given.count("to") == 0) return {};
-    const auto& target = given["to"].as<std::string>();
-    for (const auto known : port::targets)
-        if (target == known) return target;
-    throw UsageError("unknown API '" + target + "': choose vipl, dat, rpma or core");
+    return std::string(port::targets[choose(given, "to", "API", port::targets)]);
 }
 
 Words words_of(const options::variables_map& given, const char* what) {
@@ -122,9 +119,8 @@ std::optional<port::Trace> trace_of(const options::variables_map& given) {
 
 /// How libclang parses; nothing: not at all.
 std::optional<port::CompileCommands> commands_of(const options::variables_map& given, const Words& paths) {
-    const std::string parser = given.count("parser") == 0 ? "auto" : given["parser"].as<std::string>();
-    if (parser != "auto" && parser != "libclang" && parser != "tokenizer")
-        throw UsageError("unknown parser '" + parser + "': choose auto, libclang or tokenizer");
+    constexpr std::array<std::string_view, 3> parsers{"auto", "libclang", "tokenizer"};
+    const auto parser = given.count("parser") == 0 ? "auto" : parsers[choose(given, "parser", "parser", parsers)];
     port::CompileCommands commands;
     if (given.count("build-path") != 0) {
         if (const auto problem = commands.read(given["build-path"].as<std::string>()); !problem.empty())

@@ -71,14 +71,6 @@ int count_own(int argc, char** argv, const options::options_description& descrip
     return argc;
 }
 
-std::string one_of(const options::variables_map& given, const char* option, const char* what,
-                   std::initializer_list<std::string_view> choices) {
-    const auto& value = given[option].as<std::string>();
-    if (std::ranges::find(choices, value) == choices.end())
-        throw UsageError(fmt::format("unknown {} '{}': choose one of {}", what, value, fmt::join(choices, ", ")));
-    return value;
-}
-
 /// Those of the backend that the environment selects, or of all.
 std::string names_of_devices() {
     std::vector<std::string> names;
@@ -115,9 +107,8 @@ TraceOptions trace_options(const options::variables_map& given) {
     trace.records = given.count("trace") != 0;
     trace.summary = given.count("summary") != 0;
     if (trace.records) trace.file = given["trace"].as<std::string>();
-    const auto format = one_of(given, "trace-format", "trace format", {"text", "json", "perfetto"});
-    using viaduct::trace::Format;
-    trace.format = format == "text" ? Format::Text : format == "json" ? Format::Json : Format::Perfetto;
+    constexpr std::array<std::string_view, 3> formats{"text", "json", "perfetto"};
+    trace.format = static_cast<viaduct::trace::Format>(choose(given, "trace-format", "trace format", formats));
     if (!given["trace-format"].defaulted() && !trace.records) throw UsageError("--trace-format is for --trace");
     return trace;
 }
@@ -131,10 +122,10 @@ Settings settings_of(const options::variables_map& given, const Installation& in
         settings.emplace_back(name, value);
         setenv(name, value.c_str(), 1);  // for the devices below
     };
+    constexpr std::array<std::string_view, 4> levels{"error", "warning", "info", "debug"};
     if (given.count("backend") != 0)
-        set("VIADUCT_BACKEND", one_of(given, "backend", "backend", {"loopback", "verbs", "tcp"}));
-    if (given.count("log") != 0)
-        set("VIADUCT_LOG", one_of(given, "log", "log level", {"error", "warning", "info", "debug"}));
+        set("VIADUCT_BACKEND", std::string(backends[choose(given, "backend", "backend", backends)]));
+    if (given.count("log") != 0) set("VIADUCT_LOG", std::string(levels[choose(given, "log", "log level", levels)]));
     if (given.count("device") != 0) {
         const auto& name = given["device"].as<std::string>();
         if (!viaduct::find_device(name).ok())

@@ -65,8 +65,7 @@ private:
         const auto on_listening = [this] { listening_.set_value(); };
         const auto tell = [this](const std::string& line) { lines_.add(line); };
         if (tool == Tool::Ping)
-            PingServer(*api_, service_.service(), {.clients = 1, .on_listening = on_listening, .tell = tell})
-                .run(stop_);
+            serve_pings(*api_, service_.service(), {.clients = 1, .on_listening = on_listening, .tell = tell}, stop_);
         else
             serve_perf(*api_, service_.service(), {.clients = 1, .on_listening = on_listening, .tell = tell}, stop_);
     }

@@ -31,16 +31,6 @@ std::uint32_t choose(std::uint32_t device) {
 
 }  // namespace
 
-std::string_view text_of(ApiKind kind) noexcept {
-    switch (kind) {
-        case ApiKind::Vipl: return "vipl";
-        case ApiKind::Rpma: return "rpma";
-        case ApiKind::Dat: return "dat";
-        case ApiKind::Core: return "core";
-    }
-    return "unknown";
-}
-
 std::unique_ptr<Api> open_api(ApiKind kind, std::uint32_t device) {
     const std::uint32_t chosen = choose(device);
     switch (kind) {

@@ -18,6 +18,7 @@
 
 #include "core/address.hpp"
 #include "core/work.hpp"
+#include "tools/measure/names.hpp"
 
 namespace viaduct::measure {
 
@@ -102,8 +103,8 @@ public:
 enum class ApiKind : std::uint8_t { Vipl, Dat, Rpma, Core };
 inline constexpr std::array api_kinds{ApiKind::Vipl, ApiKind::Dat, ApiKind::Rpma, ApiKind::Core};
 
-/// As users name it.
-std::string_view text_of(ApiKind kind) noexcept;
+template <>
+inline constexpr std::array<std::string_view, 4> names<ApiKind>{"vipl", "dat", "rpma", "core"};
 
 /// Opens device number `device` of the backend in force; number 0 is the one that VIADUCT_DEVICE names, where it does.
 std::unique_ptr<Api> open_api(ApiKind kind, std::uint32_t device = 0);

@@ -10,10 +10,13 @@
 #include <span>
 
 #include "core/shareable_memory.hpp"
+#include "tools/measure/names.hpp"
 
 namespace viaduct::measure {
 
 enum class Memory : std::uint8_t { Shareable, Heap };
+template <>
+inline constexpr std::array<std::string_view, 2> names<Memory>{"shareable", "heap"};
 
 class Buffer {
 public:

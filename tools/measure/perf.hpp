@@ -9,10 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/measure/api.hpp"
-#include "tools/measure/buffer.hpp"
+#include "tools/measure/server.hpp"
 #include "tools/measure/statistics.hpp"
-#include "tools/measure/wire.hpp"
 
 namespace viaduct::measure {
 
@@ -68,13 +66,7 @@ private:
     std::unique_ptr<Session> session_;
 };
 
-struct PerfServerOptions {
-    std::uint64_t clients = 0;  ///< to serve before the server returns; 0 for no limit
-    std::function<void()> on_listening = [] {};
-    std::function<void(const std::string&)> tell = [](const std::string&) {};  ///< a line about a client
-};
-
 /// Serves one client after the other until `stop` is set, which is seen between clients.
-void serve_perf(Api& api, const Service& service, const PerfServerOptions& options, const std::atomic<bool>& stop);
+void serve_perf(Api& api, const Service& service, const ServerOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace viaduct::measure

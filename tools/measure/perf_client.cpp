@@ -9,22 +9,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Terms terms_of(const PerfParameters& parameters) {
-    return {.test = parameters.test,
-            .operation = parameters.operation,
-            .mode = parameters.mode,
-            .memory = parameters.memory,
-            .bidirectional = parameters.bidirectional,
-            .window = parameters.window,
-            .open = parameters.open};
-}
-
 }  // namespace
 
 std::optional<std::string> check(const PerfParameters& parameters) {
     const bool streams = parameters.test == Test::Bandwidth || parameters.test == Test::Rate;
     if (parameters.bidirectional && !streams) return "only the bandwidth and rate tests can be bidirectional";
-    if (terms_of(parameters).is_write_ping_pong() && parameters.mode == Mode::Blocking)
+    if (is_write_ping_pong(parameters) && parameters.mode == Mode::Blocking)
         return "write latency cannot be measured in blocking mode";
     if (parameters.open > 1 && parameters.test != Test::Connect) return "--open can be used only with the connect test";
     if (parameters.open == 0) return "the connect test needs at least one connection";
@@ -37,12 +27,11 @@ public:
     Session(Api& api, const Address& server, const PerfParameters& parameters)
         : server_(server),
           parameters_(parameters),
-          terms_(terms_of(parameters)),
           workspace_(api, parameters.memory, parameters.max_size),
-          link_(api.create_link({.send_depth = Terms::depth_for(parameters.window),
-                                 .receive_depth = Terms::depth_for(parameters.window)})),
+          link_(api.create_link(
+              {.send_depth = depth_for(parameters.window), .receive_depth = depth_for(parameters.window)})),
           talk_(*link_, workspace_) {
-        for (std::uint32_t i = 0; i < Terms::depth_for(parameters.window); ++i) talk_.post_receive();
+        for (std::uint32_t i = 0; i < depth_for(parameters.window); ++i) talk_.post_receive();
         connect_patiently(*link_, server, parameters.connect_timeout, parameters.connect_timeout);
         talk_.say(hello());
         const wire::Reply reply = hear_reply();
@@ -65,7 +54,7 @@ public:
     Measurement measure(std::uint32_t size, const Progress& progress, const std::atomic<bool>* stop) {
         stop_ = stop;
         Measurement result;
-        result.size = terms_.test == Test::Connect ? 0 : size;
+        result.size = parameters_.test == Test::Connect ? 0 : size;
         if (parameters_.iterations != 0)
             measure_count(size, progress, result);
         else
@@ -76,14 +65,14 @@ public:
 
 private:
     wire::PerfHello hello() const {
-        return {.test = static_cast<std::uint8_t>(terms_.test),
-                .operation = static_cast<std::uint8_t>(terms_.operation),
-                .mode = static_cast<std::uint8_t>(terms_.mode),
-                .memory = static_cast<std::uint8_t>(terms_.memory),
-                .bidirectional = terms_.bidirectional,
-                .window = terms_.window,
+        return {.test = static_cast<std::uint8_t>(parameters_.test),
+                .operation = static_cast<std::uint8_t>(parameters_.operation),
+                .mode = static_cast<std::uint8_t>(parameters_.mode),
+                .memory = static_cast<std::uint8_t>(parameters_.memory),
+                .bidirectional = parameters_.bidirectional,
+                .window = parameters_.window,
                 .max_size = parameters_.max_size,
-                .open = terms_.open,
+                .open = parameters_.open,
                 .landing = workspace_.landing_for_peer()};
     }
 
@@ -158,12 +147,12 @@ private:
     /// One run with the server's help, added to the result.
     void run(std::uint32_t size, std::uint64_t iterations, Measurement& result) {
         const wire::Run run{.size = size, .iterations = iterations};
-        if (terms_.is_write_ping_pong()) WritePingPong<Link>::prepare(workspace_, size);
+        if (is_write_ping_pong(parameters_)) WritePingPong<Link>::prepare(workspace_, size);
         talk_.say(run);
         (void)hear_reply();
         talk_.send(0);  // the server begins: what it sends would otherwise overwrite the reply
         const auto start = Clock::now();
-        switch (terms_.test) {
+        switch (parameters_.test) {
             case Test::Latency: lead_latency(run, histogram_of(result)); break;
             case Test::Bandwidth:
             case Test::Rate: lead_stream(run); break;
@@ -176,7 +165,7 @@ private:
 
     Histogram& histogram_of(Measurement& result) const {
         if (!result.latency) {
-            const bool round_trip = terms_.test == Test::Latency && terms_.operation != Operation::Read;
+            const bool round_trip = parameters_.test == Test::Latency && parameters_.operation != Operation::Read;
             result.latency.emplace().nanoseconds_per_count = nanoseconds_per_tick() * (round_trip ? 0.5 : 1.0);
         }
         return result.latency->histogram;
@@ -185,21 +174,22 @@ private:
     void lead_latency(const wire::Run& run, Histogram& histogram) {
         Laps laps(histogram);
         with_final_link(*link_, [&]<class L>(L& link) {
-            switch (terms_.operation) {
+            switch (parameters_.operation) {
                 case Operation::Send:
-                    return SendPingPong<L>(link, workspace_, run.size, terms_.mode).lead(run.iterations, laps);
+                    return SendPingPong<L>(link, workspace_, run.size, parameters_.mode).lead(run.iterations, laps);
                 case Operation::Write:
                     return WritePingPong<L>(link, workspace_, run.size, remote_).lead(run.iterations, laps);
                 case Operation::Read:
                     return read_repeatedly(link, workspace_.piece(workspace_.outgoing(), run.size), remote_,
-                                           terms_.mode, run.iterations, laps);
+                                           parameters_.mode, run.iterations, laps);
             }
         });
     }
 
     void lead_stream(const wire::Run& run) {
-        with_final_link(*link_,
-                        [&]<class L>(L& link) { Stream<L>(link, workspace_, terms_.plan(run, true, remote_)).run(); });
+        with_final_link(*link_, [&]<class L>(L& link) {
+            Stream<L>(link, workspace_, plan_of(parameters_, run, true, remote_)).run();
+        });
     }
 
     void connect_ring(const wire::Run& run, Histogram& histogram) {
@@ -213,12 +203,12 @@ private:
     /// Adds the rates that follow from counts and times.
     void summarize(Measurement& result) const {
         const double per_second = static_cast<double>(result.iterations) / result.seconds;
-        switch (terms_.test) {
+        switch (parameters_.test) {
             case Test::Latency: break;
             case Test::Connect: result.connections_per_second = per_second; break;
             case Test::Bandwidth:
             case Test::Rate:
-                result.messages_per_second = per_second * (terms_.bidirectional ? 2 : 1);
+                result.messages_per_second = per_second * (parameters_.bidirectional ? 2 : 1);
                 result.bytes_per_second = *result.messages_per_second * result.size;
                 break;
         }
@@ -226,7 +216,6 @@ private:
 
     Address server_;
     PerfParameters parameters_;
-    Terms terms_;
     Workspace workspace_;
     std::unique_ptr<Link> link_;
     Conversation talk_;

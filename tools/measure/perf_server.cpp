@@ -3,36 +3,21 @@
 
 #include "tools/measure/free_service.hpp"
 #include "tools/measure/perf_session.hpp"
-#include "tools/measure/server.hpp"
 
 namespace viaduct::measure {
 namespace {
 
 /// One client: the greeting, then runs until it says goodbye.
-class Session {
+class Session : public ServedClient {
 public:
     explicit Session(Api& api)
-        : api_(api),
-          greeting_(api, Memory::Heap, wire::max_message_bytes),
-          link_(api.create_link(
-              {.send_depth = api.device().max_queue_depth, .receive_depth = api.device().max_queue_depth})),
-          greeting_talk_(*link_, greeting_) {
-        greeting_talk_.post_receive();
-    }
-
-    Link& link() noexcept { return *link_; }
+        : ServedClient(api,
+                       {.send_depth = api.device().max_queue_depth, .receive_depth = api.device().max_queue_depth}) {}
 
     /// Agrees on the terms. Throws where the client is to be refused.
     void greet() {
-        const auto message = greeting_talk_.hear(std::chrono::seconds(5));
-        if (!message) throw Error("the client sent no request");
-        std::string reason;
-        const auto hello = wire::read<wire::PerfHello>(*message, reason);
-        if (!hello) refuse(reason);
-        const wire::Limits limits{.max_transfer_bytes = api_.device().max_transfer_bytes,
-                                  .max_window = max_window(api_.device())};
-        if (const auto fault = wire::check(*hello, limits)) refuse(*fault);
-        take(*hello);
+        take(hear_hello<wire::PerfHello>(
+            {.max_transfer_bytes = api_.device().max_transfer_bytes, .max_window = max_window(api_.device())}));
         prepare();
     }
 
@@ -40,12 +25,12 @@ public:
         std::string text = std::string(text_of(terms_.test));
         if (terms_.test == Test::Connect) return text + ", " + std::to_string(terms_.open) + " open at once";
         return text + ", " + std::string(text_of(terms_.operation)) + ", " + std::string(text_of(terms_.mode)) +
-               ", up to " + std::to_string(max_size_) + " bytes";
+               ", up to " + std::to_string(terms_.max_size) + " bytes";
     }
 
     void serve() {
         while (const auto run = hear_run()) {
-            if (terms_.is_write_ping_pong()) WritePingPong<Link>::prepare(*workspace_, run->size);
+            if (is_write_ping_pong(terms_)) WritePingPong<Link>::prepare(*workspace_, run->size);
             if (terms_.test == Test::Connect) ring_->disconnect_all();
             talk_->say(wire::Reply{});
             (void)hear();  // the client has read the reply
@@ -64,16 +49,16 @@ private:
                   .memory = static_cast<Memory>(hello.memory),
                   .bidirectional = hello.bidirectional != 0,
                   .window = hello.window,
-                  .open = hello.open};
+                  .open = hello.open,
+                  .max_size = hello.max_size};
         remote_ = {.address = hello.landing.address, .key = hello.landing.key};
-        max_size_ = hello.max_size;
     }
 
     /// Makes what the test needs and tells the client.
     void prepare() {
         wire::Reply reply;
         try {
-            workspace_.emplace(api_, terms_.memory, max_size_);
+            workspace_.emplace(api_, terms_.memory, terms_.max_size);
             if (terms_.test == Test::Connect) {
                 listener_ = api_.listen(ring_service_.emplace().service());
                 ring_.emplace(api_, terms_.open);
@@ -83,24 +68,9 @@ private:
             refuse(error.what());
         }
         talk_.emplace(*link_, *workspace_);
-        for (std::uint32_t i = 0; i < Terms::depth_for(terms_.window); ++i) talk_->post_receive();
+        for (std::uint32_t i = 0; i < depth_for(terms_.window); ++i) talk_->post_receive();
         reply.landing = workspace_->landing_for_peer();
         greeting_talk_.say(reply);
-    }
-
-    [[noreturn]] void refuse(const std::string& why) {
-        greeting_talk_.say(wire::refusal(why));
-        greeting_talk_.post_receive();
-        wait_for_end();
-        throw Error("refused: " + why);
-    }
-
-    /// Lets the client read the last answer before the connection ends: it leaves first.
-    void wait_for_end() {
-        try {
-            (void)link_->wait_receive(std::chrono::seconds(1));
-        } catch (const Closed&) {
-        }
     }
 
     /// The next message, however long it takes. Throws once the client has gone.
@@ -116,7 +86,8 @@ private:
         talk_->post_receive();
         if (!run) throw Error(reason);
         if (run->iterations == 0) return std::nullopt;
-        if (run->size == 0 || run->size > max_size_) throw Error("the client requested a size that was not agreed");
+        if (run->size == 0 || run->size > terms_.max_size)
+            throw Error("the client requested a size that was not agreed");
         return run;
     }
 
@@ -126,7 +97,7 @@ private:
             case Test::Bandwidth:
             case Test::Rate:
                 with_final_link(*link_, [&]<class L>(L& link) {
-                    Stream<L>(link, *workspace_, terms_.plan(run, false, remote_)).run();
+                    Stream<L>(link, *workspace_, plan_of(terms_, run, false, remote_)).run();
                 });
                 break;
             case Test::Connect: accept_connections(run.iterations); break;
@@ -152,21 +123,15 @@ private:
         }
     }
 
-    Api& api_;
-    Terms terms_{};
-    std::uint32_t max_size_ = 0;
+    PerfParameters terms_;  // those that both ends know
     RemoteAddress remote_;
-    Workspace greeting_;
-    std::optional<Workspace> workspace_;
     std::optional<FreeService> ring_service_;  // of the connect test
     std::unique_ptr<Listener> listener_;
     std::optional<LinkRing> ring_;
-    std::unique_ptr<Link> link_;
-    Conversation greeting_talk_;
     std::optional<Conversation> talk_;
 };
 
-void serve_client(Session& session, const std::string& name, const PerfServerOptions& options) {
+void serve_client(Session& session, const std::string& name, const ServerOptions& options) {
     try {
         session.greet();
         options.tell(name + " connected: " + session.terms());
@@ -181,13 +146,10 @@ void serve_client(Session& session, const std::string& name, const PerfServerOpt
 
 }  // namespace
 
-void serve_perf(Api& api, const Service& service, const PerfServerOptions& options, const std::atomic<bool>& stop) {
-    const auto listener = api.listen(service);
-    options.on_listening();
-    serve_clients<Session>(api, *listener, options.clients, stop,
-                           [&](std::unique_ptr<Session> session, std::uint64_t number) {
-                               serve_client(*session, "client " + std::to_string(number), options);
-                           });
+void serve_perf(Api& api, const Service& service, const ServerOptions& options, const std::atomic<bool>& stop) {
+    serve_clients<Session>(api, service, options, stop, [&](std::unique_ptr<Session> session, std::uint64_t number) {
+        serve_client(*session, "client " + std::to_string(number), options);
+    });
 }
 
 }  // namespace viaduct::measure

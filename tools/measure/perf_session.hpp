@@ -12,32 +12,24 @@
 
 namespace viaduct::measure {
 
-/// The terms of a session that both ends know, and the plans that follow from them.
-struct Terms {
-    Test test;
-    Operation operation;
-    Mode mode;
-    Memory memory;
-    bool bidirectional;
-    std::uint32_t window;
-    std::uint32_t open;
+/// Requests that a link must be able to hold, on either queue.
+inline std::uint32_t depth_for(std::uint32_t window) noexcept { return window + signal_slots; }
 
-    /// Requests that a link must be able to hold, on either queue.
-    static std::uint32_t depth_for(std::uint32_t window) noexcept { return window + signal_slots; }
+inline StreamPlan plan_of(const PerfParameters& terms, const wire::Run& run, bool leads,
+                          const RemoteAddress& remote) noexcept {
+    return {.operation = terms.operation,
+            .mode = terms.mode,
+            .size = run.size,
+            .window = terms.window,
+            .iterations = run.iterations,
+            .sends = leads || terms.bidirectional,
+            .receives = !leads || terms.bidirectional,
+            .remote = remote};
+}
 
-    StreamPlan plan(const wire::Run& run, bool leads, const RemoteAddress& remote) const noexcept {
-        return {.operation = operation,
-                .mode = mode,
-                .size = run.size,
-                .window = window,
-                .iterations = run.iterations,
-                .sends = leads || bidirectional,
-                .receives = !leads || bidirectional,
-                .remote = remote};
-    }
-
-    bool is_write_ping_pong() const noexcept { return test == Test::Latency && operation == Operation::Write; }
-};
+inline bool is_write_ping_pong(const PerfParameters& terms) noexcept {
+    return terms.test == Test::Latency && terms.operation == Operation::Write;
+}
 
 /// The windows that a device can serve.
 inline std::uint32_t max_window(const DeviceInfo& device) noexcept {

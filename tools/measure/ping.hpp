@@ -9,16 +9,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include "tools/measure/api.hpp"
+#include "tools/measure/server.hpp"
 #include "tools/measure/statistics.hpp"
-#include "tools/measure/wire.hpp"
 
 namespace viaduct::measure {
 
@@ -79,37 +75,7 @@ struct PingSummary {
 PingSummary run_pings(PingClient& client, const PingSchedule& schedule, const std::atomic<bool>& stop,
                       const std::function<void(const PingOutcome&)>& tell);
 
-struct PingServerOptions {
-    std::uint64_t clients = 0;  ///< to serve before run() returns; 0 for no limit
-    std::function<void()> on_listening = [] {};
-    std::function<void(const std::string&)> tell = [](const std::string&) {};  ///< a line about a client
-};
-
-/// Serves each client on a thread of its own.
-class PingServer {
-public:
-    PingServer(Api& api, const Service& service, PingServerOptions options);
-    ~PingServer();
-
-    void run(const std::atomic<bool>& stop);
-
-private:
-    class Client;
-
-    struct Worker {
-        std::unique_ptr<std::atomic<bool>> done;
-        std::thread thread;
-    };
-
-    void start(std::unique_ptr<Client> client, std::uint64_t number, const std::atomic<bool>& stop);
-    void join_finished();
-    void tell(const std::string& line);
-
-    Api& api_;
-    PingServerOptions options_;
-    std::unique_ptr<Listener> listener_;
-    std::mutex tell_mutex_;
-    std::vector<Worker> workers_;
-};
+/// Serves each client on a thread of its own, until `stop` is set.
+void serve_pings(Api& api, const Service& service, const ServerOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace viaduct::measure

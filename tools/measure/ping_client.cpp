@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "core/deadline.hpp"
 #include "tools/measure/ping.hpp"

@@ -23,8 +23,6 @@ struct Column {
     bool counts = false;  ///< a whole number
 };
 
-std::string_view name_of(Memory memory) { return memory == Memory::Shareable ? "shareable" : "heap"; }
-
 std::vector<Column> latency_columns(const MeasuredLatency& latency) {
     const auto time = [&](double count) { return count * latency.nanoseconds_per_count; };
     const Histogram& histogram = latency.histogram;
@@ -63,7 +61,7 @@ std::string title_of(const ReportContext& context) {
                                    context.server, context.backend);
     if (parameters.test == Test::Connect) return text + fmt::format(", {} open at once", parameters.open);
     text += fmt::format(", {}, {}, {} memory", measure::text_of(parameters.operation),
-                        measure::text_of(parameters.mode), name_of(parameters.memory));
+                        measure::text_of(parameters.mode), measure::text_of(parameters.memory));
     if (parameters.test == Test::Latency)
         return text + (parameters.operation == Operation::Read ? ", time of a read" : ", one way");
     return text + fmt::format(", window {}{}", parameters.window, parameters.bidirectional ? ", bidirectional" : "");
@@ -98,7 +96,7 @@ std::vector<std::pair<const char*, std::string>> settings_of(const ReportContext
             {"backend", context.backend},
             {"op", std::string(measure::text_of(parameters.operation))},
             {"mode", std::string(measure::text_of(parameters.mode))},
-            {"memory", std::string(name_of(parameters.memory))}};
+            {"memory", std::string(measure::text_of(parameters.memory))}};
 }
 
 }  // namespace

@@ -1,24 +1,87 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the servers of the tools have in common: taking clients.
+// What the servers of the tools have in common: taking clients, and agreeing with them.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
-#include "tools/measure/api.hpp"
+#include "tools/measure/workspace.hpp"
 
 namespace viaduct::measure {
 
 /// How often waits look whether they shall stop.
 inline constexpr Timeout slice(100);
 
-/// Calls `serve` with each client that comes and its number, until `stop` is set or `limit` clients (0: any number)
-/// were served. A Client is made of an Api and has a link() to connect.
+struct ServerOptions {
+    std::uint64_t clients = 0;  ///< to serve before the server returns; 0 for no limit
+    std::function<void()> on_listening = [] {};
+    std::function<void(const std::string&)> tell = [](const std::string&) {};  ///< a line about a client
+};
+
+/// A client of a server: its link, and what the greeting needs.
+class ServedClient {
+public:
+    ServedClient(Api& api, const LinkOptions& options)
+        : api_(api),
+          greeting_(api, Memory::Heap, wire::max_message_bytes),
+          link_(api.create_link(options)),
+          greeting_talk_(*link_, greeting_) {
+        greeting_talk_.post_receive();
+    }
+
+    Link& link() noexcept { return *link_; }
+
+protected:
+    /// Hears what the client wants. Throws where it is to be refused.
+    template <class Hello>
+    Hello hear_hello(const wire::Limits& limits) {
+        const auto message = greeting_talk_.hear(std::chrono::seconds(5));
+        if (!message) throw Error("the client sent no request");
+        std::string reason;
+        const auto hello = wire::read<Hello>(*message, reason);
+        if (!hello) refuse(reason);
+        if (const auto fault = wire::check(*hello, limits)) refuse(*fault);
+        return *hello;
+    }
+
+    [[noreturn]] void refuse(const std::string& why) {
+        greeting_talk_.say(wire::refusal(why));
+        try {
+            greeting_talk_.post_receive();
+            wait_for_end();
+        } catch (const Error&) {
+        }
+        throw Error("refused: " + why);
+    }
+
+    /// Lets the client read the last answer before the connection ends: it leaves first.
+    void wait_for_end() {
+        try {
+            (void)link_->wait_receive(std::chrono::seconds(1));
+        } catch (const Closed&) {
+        }
+    }
+
+    Api& api_;
+    Workspace greeting_;
+    std::optional<Workspace> workspace_;  // once both have agreed
+    std::unique_ptr<Link> link_;
+    Conversation greeting_talk_;
+};
+
+/// Calls `serve` with each client that comes and its number, until `stop` is set or as many as the options say were
+/// served. A Client is a ServedClient made of an Api.
 template <class Client, class Serve>
-void serve_clients(Api& api, Listener& listener, std::uint64_t limit, const std::atomic<bool>& stop, Serve serve) {
+void serve_clients(Api& api, const Service& service, const ServerOptions& options, const std::atomic<bool>& stop,
+                   Serve serve) {
+    const auto listener = api.listen(service);
+    options.on_listening();
     auto next = std::make_unique<Client>(api);
-    for (std::uint64_t clients = 0; !stop.load() && (limit == 0 || clients < limit);) {
-        if (!listener.accept(next->link(), slice)) continue;
+    for (std::uint64_t clients = 0; !stop.load() && (options.clients == 0 || clients < options.clients);) {
+        if (!listener->accept(next->link(), slice)) continue;
         serve(std::move(next), ++clients);
         next = std::make_unique<Client>(api);
     }

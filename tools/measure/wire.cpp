@@ -7,33 +7,6 @@
 
 namespace viaduct::measure {
 
-std::string_view text_of(Operation operation) noexcept {
-    switch (operation) {
-        case Operation::Send: return "send";
-        case Operation::Write: return "write";
-        case Operation::Read: return "read";
-    }
-    return "unknown";
-}
-
-std::string_view text_of(Test test) noexcept {
-    switch (test) {
-        case Test::Latency: return "latency";
-        case Test::Bandwidth: return "bandwidth";
-        case Test::Rate: return "rate";
-        case Test::Connect: return "connect";
-    }
-    return "unknown";
-}
-
-std::string_view text_of(Mode mode) noexcept {
-    switch (mode) {
-        case Mode::Polling: return "polling";
-        case Mode::Blocking: return "blocking";
-    }
-    return "unknown";
-}
-
 namespace wire {
 namespace {
 

@@ -15,15 +15,20 @@
 #include <string_view>
 #include <type_traits>
 
+#include "tools/measure/names.hpp"
+
 namespace viaduct::measure {
 
 enum class Operation : std::uint8_t { Send, Write, Read };
 enum class Test : std::uint8_t { Latency, Bandwidth, Rate, Connect };
 enum class Mode : std::uint8_t { Polling, Blocking };
 
-std::string_view text_of(Operation operation) noexcept;
-std::string_view text_of(Test test) noexcept;
-std::string_view text_of(Mode mode) noexcept;
+template <>
+inline constexpr std::array<std::string_view, 3> names<Operation>{"send", "write", "read"};
+template <>
+inline constexpr std::array<std::string_view, 4> names<Test>{"latency", "bandwidth", "rate", "connect"};
+template <>
+inline constexpr std::array<std::string_view, 2> names<Mode>{"polling", "blocking"};
 
 namespace wire {
 
