@@ -192,48 +192,26 @@ fs::path output_of(const fs::path& source, const std::string& target, const opti
     return default_output(source, target);
 }
 
-/// A file beside another one, which takes its place if all goes well.
-class NewFile {
-public:
-    /// The file has the permissions of the source.
-    NewFile(fs::path place, const std::string& content, const fs::path& source)
-        : place_(std::move(place)), path_(place_.string() + ".XXXXXX") {
-        std::error_code error;
-        const fs::file_status status = fs::status(source, error);
-        const int fd = error ? -1 : ::mkstemp(path_.data());
-        if (fd < 0) throw viaduct::measure::Error("cannot write " + place_.string());
-        ::close(fd);
-        try {
-            write_file(path_, content);
-            fs::permissions(path_, status.permissions());
-        } catch (const std::exception&) {
-            remove();
-            throw viaduct::measure::Error("cannot write " + place_.string());
-        }
+/// Writes a file beside its place, and moves it there if all goes well. It has the permissions of the source.
+void replace_file(const fs::path& place, const std::string& content, const fs::path& source) {
+    std::string path = place.string() + ".XXXXXX";
+    std::error_code error;
+    const fs::file_status status = fs::status(source, error);
+    const int fd = error ? -1 : ::mkstemp(path.data());
+    if (fd < 0) throw viaduct::measure::Error("cannot write " + place.string());
+    ::close(fd);
+    std::string reason;
+    try {
+        write_file(path, content);
+        fs::permissions(path, status.permissions());
+        return fs::rename(path, place);
+    } catch (const fs::filesystem_error& failure) {
+        reason = ": " + failure.code().message();
+    } catch (const viaduct::measure::Error&) {  // which names the other file
     }
-    ~NewFile() {
-        if (!placed_) remove();
-    }
-    NewFile(const NewFile&) = delete;
-    NewFile& operator=(const NewFile&) = delete;
-
-    void place() {
-        std::error_code error;
-        fs::rename(path_, place_, error);
-        if (error) throw viaduct::measure::Error("cannot write " + place_.string() + ": " + error.message());
-        placed_ = true;
-    }
-
-private:
-    void remove() const {
-        std::error_code ignored;
-        fs::remove(path_, ignored);
-    }
-
-    fs::path place_;
-    std::string path_;
-    bool placed_ = false;
-};
+    fs::remove(path, error);
+    throw viaduct::measure::Error("cannot write " + place.string() + reason);
+}
 
 /// Changes a source. The first copy stays: it is the source as it was.
 void replace_source(const fs::path& source, const std::string& content, bool force) {
@@ -243,14 +221,13 @@ void replace_source(const fs::path& source, const std::string& content, bool for
     if (copied && !force) throw viaduct::measure::Error(copy.string() + " exists; --force keeps it and goes on");
     const fs::path place = fs::canonical(source, error);  // a symbolic link stays one
     if (error) throw viaduct::measure::Error("cannot write " + source.string() + ": " + error.message());
-    NewFile file(place, content, source);
     if (!copied && !fs::copy_file(source, copy, error)) {
         const std::string reason = error.message();
         fs::remove(copy, error);
         throw viaduct::measure::Error("cannot write " + copy.string() + ": " + reason);
     }
     try {
-        file.place();
+        replace_file(place, content, source);
     } catch (const viaduct::measure::Error&) {
         if (!copied) fs::remove(copy, error);
         throw;
@@ -265,7 +242,7 @@ void write_output(const fs::path& source, const fs::path& output, const std::str
     const bool exists = fs::exists(output, error);
     if (exists && !force) throw viaduct::measure::Error(output.string() + " exists; --force overwrites it");
     if (exists && !fs::is_regular_file(output, error)) return write_file(output.string(), content);
-    NewFile(exists ? fs::canonical(output) : output, content, source).place();
+    replace_file(exists ? fs::canonical(output) : output, content, source);
 }
 
 nlohmann::ordered_json report_of(const std::string& source, const std::string& output, const port::Rewriting& result,

@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/port/mapping.hpp"
 #include "tools/port/text.hpp"
@@ -32,7 +32,7 @@ std::string take(CXString string) {
 
 // ---- In the process that parses ----
 
-/// Reports what it finds as lines of text, the last of which is "end".
+/// Reports what it finds as JSON.
 class Reporter {
 public:
     Reporter(std::string_view source, int output) : source_(source), output_(output) {}
@@ -46,15 +46,16 @@ public:
                                             CXTranslationUnit_DetailedPreprocessingRecord, &unit);
         unit_ = unit;
         if (unit != nullptr) main_file_ = clang_getFile(unit, command.back().c_str());
-        if (const std::string problem = unit == nullptr ? "it cannot parse this" : first_error(); !problem.empty())
-            return say("problem " + problem + "\nend\n");
-        clang_visitChildren(clang_getTranslationUnitCursor(unit), note_macro, this);
-        clang_visitChildren(clang_getTranslationUnitCursor(unit), visit, this);
-        std::string lines;
-        for (const auto& [offset, own] : own_)
-            if (own) lines += fmt::format("own {}\n", offset);
-        for (const auto& [offset, name] : hidden_) lines += fmt::format("hidden {} {}\n", offset, name);
-        say(lines + "end\n");
+        const std::string problem = unit == nullptr ? "it cannot parse this" : first_error();
+        if (problem.empty()) {
+            clang_visitChildren(clang_getTranslationUnitCursor(unit), note_macro, this);
+            clang_visitChildren(clang_getTranslationUnitCursor(unit), visit, this);
+        }
+        std::vector<unsigned> own;
+        for (const auto& [offset, is_own] : own_)
+            if (is_own) own.push_back(offset);
+        const nlohmann::json found = {{"problem", problem}, {"own", own}, {"hidden", hidden_}};
+        say(found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     }
 
 private:
@@ -247,22 +248,13 @@ std::string read_all(int input) {
     }
 }
 
-Meanings meanings_in(std::string_view text) {
-    Meanings meanings;
-    while (!text.empty()) {
-        const std::string_view line = text.substr(0, text.find('\n'));
-        text.remove_prefix(std::min(line.size() + 1, text.size()));
-        const std::size_t blank = line.find(' ');
-        const std::string_view rest = blank == std::string_view::npos ? "" : line.substr(blank + 1);
-        std::uint32_t offset = 0;
-        std::from_chars(rest.data(), rest.data() + rest.size(), offset);
-        if (line == "end") return meanings;
-        if (line.starts_with("problem ")) meanings.problem = rest;
-        if (line.starts_with("own ")) meanings.own.insert(offset);
-        if (line.starts_with("hidden "))
-            meanings.hidden.push_back({.name = std::string(rest.substr(rest.find(' ') + 1)), .offset = offset});
-    }
-    return {.problem = "it crashed, or needed too much time or memory", .own = {}, .hidden = {}};
+Meanings meanings_in(const std::string& answer) {
+    const nlohmann::json found = nlohmann::json::parse(answer, nullptr, false);
+    if (!found.is_object()) return {.problem = "it crashed, or needed too much time or memory"};
+    Meanings meanings{.problem = found["problem"], .own = found["own"]};
+    for (const auto& [offset, name] : found["hidden"].get<std::vector<std::pair<std::uint32_t, std::string>>>())
+        meanings.hidden.push_back({.name = name, .offset = offset});
+    return meanings;
 }
 
 }  // namespace
@@ -271,7 +263,7 @@ Meanings parse_with_libclang(const std::string& path, std::string_view source, c
     Mapping::get();
     const std::vector<std::string> command = command_for(path, commands);
     std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) return {.problem = std::strerror(errno), .own = {}, .hidden = {}};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) return {.problem = std::strerror(errno)};
     const pid_t child = fork();
     if (child == 0) parse_and_exit(source, command, ends[1]);
     close(ends[1]);

@@ -16,10 +16,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-How how_of(const std::string& text) {
-    if (text == "one-to-one") return How::OneToOne;
-    return text == "pattern" ? How::Pattern : How::ByHand;
-}
+How how_of(const std::string& text) { return static_cast<How>(std::ranges::find(how_names, text) - how_names.begin()); }
 
 std::map<std::string, RewriteRule, std::less<>> rules_of(const std::string& name, const nlohmann::json& data) {
     const auto& to = data.at("to");
@@ -82,12 +79,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view text_of(How how) {
-    switch (how) {
-        case How::OneToOne: return "one to one";
-        case How::Pattern: return "by pattern";
-        case How::ByHand: return "by hand";
-    }
-    return "";
+    constexpr std::array<std::string_view, 3> texts = {"one to one", "by pattern", "by hand"};
+    return texts[static_cast<std::size_t>(how)];
 }
 
 std::string Counterpart::advice() const {

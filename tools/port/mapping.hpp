@@ -20,6 +20,8 @@ inline constexpr std::array<std::string_view, 6> aspects = {"ownership", "blocki
 /// How a name is replaced by its counterpart.
 enum class How { OneToOne, Pattern, ByHand };
 inline constexpr std::array<How, 3> all_hows = {How::OneToOne, How::Pattern, How::ByHand};
+/// As mapping.json names it.
+inline constexpr std::array<std::string_view, 3> how_names = {"one-to-one", "pattern", "by-hand"};
 std::string_view text_of(How how);
 
 /// How a use can be rewritten without knowing more of the program.

@@ -34,15 +34,6 @@ Json rule_of(std::string_view id, std::string_view summary, std::string_view lev
     return {{"id", id}, {"shortDescription", {{"text", summary}}}, {"defaultConfiguration", {{"level", level}}}};
 }
 
-std::string rule_name(How how) {
-    switch (how) {
-        case How::OneToOne: return "one-to-one";
-        case How::Pattern: return "pattern";
-        case How::ByHand: return "by-hand";
-    }
-    return {};
-}
-
 Json all_rules() {
     Json list = Json::array();
     list.push_back(rule_of("one-to-one", "A name that another one replaces", "note"));
@@ -82,7 +73,7 @@ void add_results(const FileReport& file, const Scan& scan, Json& results) {
         if (!concerns(use, scan.target) || use.kind == UseKind::Declaration) continue;
         const Counterpart& counterpart = use.entry->to.find(scan.target)->second;
         Json& result = results.emplace_back(result_of(
-            rule_name(counterpart.how), counterpart.how == How::ByHand ? "warning" : "note",
+            how_names[static_cast<std::size_t>(counterpart.how)], counterpart.how == How::ByHand ? "warning" : "note",
             fmt::format("{}{}: {}", use.name, remark_of(use), counterpart.advice()), file.path, use.position));
         const auto calls = scan.trace ? scan.trace->count_of(use.name) : std::nullopt;
         if (calls && use.kind == UseKind::Call && use.entry->kind == "function") result["properties"]["calls"] = *calls;
