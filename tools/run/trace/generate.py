@@ -106,19 +106,17 @@ class Table:
         if how in ("milliseconds", "microseconds"):
             return f"show_timeout(record, {value});"
         if how in ("flags", "constant"):
-            call = "flags" if how == "flags" else "constant"
-            return self.decode_pointed(kind, value, lambda inner: f"text.{call}(constants_{detail}, as_bits({inner}));")
+            return self.decode_pointed(kind, value, lambda inner: f"text.{how}(constants_{detail}, as_bits({inner}));")
         if how == "code":
             return f"show_code(record, constants_{detail}, {value});"
         if how == "masked":
-            base = self.need(kind.replace("*", " ").replace("const ", " ").strip())
-            show = f"show_{identifier(base)}(record, *pointed, as_bits({detail}));"
+            show = f"show_{identifier(self.need(base_of(kind)))}(record, *pointed, as_bits({detail}));"
             return f"record.follow({value}, [&](auto* pointed) {{ {show} }});"
         if how == "address":
             return f"text.address({value});"
         if how:
             return f"show_{how}(record, {value}, {detail});"
-        base = " ".join(kind.replace("*", " ").replace("const ", " ").split())
+        base = base_of(kind)
         stars = kind.count("*")
         if count is not None:
             return self.decode_array(base, stars, value, count)
@@ -260,9 +258,8 @@ class Table:
             label = argument.name + (" (in)" if argument.direction == "inout" else "")
             yield f'        text.field("{label}"); {code}'
             if argument.direction == "end":
-                base = " ".join(kind.replace("*", " ").replace("const ", " ").split())
                 handle = f"record.pointed({value})" if kind.endswith("**") else value
-                yield f"        record.forget({self.kind_of(base)}, {handle});"
+                yield f"        record.forget({self.kind_of(base_of(kind))}, {handle});"
 
     def outputs(self, name, arguments):
         always = name in self.data.get("outputs_on_error", [])
@@ -272,8 +269,8 @@ class Table:
             condition = "!empty" if always else "good"
             code = self.decode(argument.kind, argument.name, argument.count, argument.decoder)
             if argument.direction == "new":
-                base = " ".join(argument.kind.replace("*", " ").split())
-                code = f"record.rename({self.kind_of(base)}, record.pointed({argument.name})); " + code
+                kind = self.kind_of(base_of(argument.kind))
+                code = f"record.rename({kind}, record.pointed({argument.name})); " + code
             if argument.kind.count("*") == 1 and argument.kind.startswith("void"):
                 code = f"text.address({argument.name});"
             yield f'        if ({condition}) {{ text.field("{argument.name}"); {code} }}'
@@ -305,8 +302,9 @@ def identifier(name):
     return name.split()[-1]
 
 
-def write(path, text):
-    path.write_text(text)
+def base_of(kind):
+    """A type of C without const and asterisks."""
+    return " ".join(kind.replace("*", " ").replace("const ", " ").split())
 
 
 def main():
@@ -318,17 +316,17 @@ def main():
     entries, versions = [], []
     for path in options.tables:
         table = Table(path, options.include, len(entries))
-        write(options.output / f"{table.name}.cpp", table.source())
+        (options.output / f"{table.name}.cpp").write_text(table.source())
         api = {"dat2": "dat", "dat1": "dat1.2"}.get(table.name, table.name)
         entries += [f'{{"{api}", "{name}"}}' for name in table.calls]
         names = "".join(f" {name};" for name in table.calls)
         versions.append(f"{table.data['version']} {{ global:{names} }};")
-    write(options.output / "calls.cpp",
-          '#include "tools/run/trace/board.hpp"\nnamespace viaduct::trace {\nconst Call calls[] = {\n'
-          + ",\n".join(entries) + f"\n}};\nconst std::uint32_t call_count = {len(entries)};\n"
-          f"static_assert({len(entries)} <= most_calls);\n}}\n")
+    (options.output / "calls.cpp").write_text(
+        '#include "tools/run/trace/board.hpp"\nnamespace viaduct::trace {\nconst Call calls[] = {\n'
+        + ",\n".join(entries) + f"\n}};\nconst std::uint32_t call_count = {len(entries)};\n"
+        f"static_assert({len(entries)} <= most_calls);\n}}\n")
     versions.append("VIADUCT_TRACE { local: *; };")
-    write(options.output / "trace.map", "\n".join(versions) + "\n")
+    (options.output / "trace.map").write_text("\n".join(versions) + "\n")
 
 
 if __name__ == "__main__":

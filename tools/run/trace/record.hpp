@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "tools/run/trace/board.hpp"
 #include "tools/run/trace/text.hpp"
@@ -87,7 +88,7 @@ public:
         key_ = key;
         if (detailed_ && !may_fold) flush();
         if (detailed_ && may_wait) {
-            show_once(show);
+            this->show(show);
             publish();
         }
         start_call();
@@ -96,7 +97,7 @@ public:
     void judge(bool good, bool empty);
     template <typename F>
     void show(const F& show) {
-        if (!shown_) show_once(show);
+        if (!std::exchange(shown_, true)) show();
     }
     void begin_result();
     void write();
@@ -164,11 +165,6 @@ public:
     }
 
 private:
-    template <typename F>
-    void show_once(const F& show) {
-        shown_ = true;
-        show();
-    }
     void publish();
     void flush();
     void start_call();

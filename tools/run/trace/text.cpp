@@ -70,6 +70,13 @@ void Text::hexadecimal_digits(std::uint64_t value) {
     raw({text.begin(), std::to_chars(text.begin(), text.end(), value, base).ptr});
 }
 
+void Text::two_digits(unsigned char byte) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    constexpr unsigned base = 16;
+    raw(digits.substr(byte / base, 1));
+    raw(digits.substr(byte % base, 1));
+}
+
 void Text::hexadecimal(std::uint64_t value) {
     quote();
     hexadecimal_digits(value);
@@ -98,11 +105,8 @@ void Text::string(std::string_view text, bool complete) {
         } else if (byte >= first_printable && byte <= last_printable) {
             raw({&character, 1});
         } else {
-            constexpr std::string_view digits = "0123456789abcdef";
-            constexpr unsigned base = 16;
             raw(is_json() ? "\\u00" : "\\x");
-            raw(digits.substr(byte / base, 1));
-            raw(digits.substr(byte % base, 1));
+            two_digits(byte);
         }
     }
     raw(complete ? "\"" : is_json() ? "...\"" : "\"...");
@@ -117,13 +121,8 @@ void Text::name(std::string_view kind, std::uint64_t number) {
 }
 
 void Text::bytes(std::span<const unsigned char> shown, std::size_t all) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    constexpr unsigned base = 16;
     quote();
-    for (const unsigned char byte : shown) {
-        raw(digits.substr(byte / base, 1));
-        raw(digits.substr(byte % base, 1));
-    }
+    for (const unsigned char byte : shown) two_digits(byte);
     if (shown.size() < all) {
         raw("...(");
         decimal(all);

@@ -79,6 +79,7 @@ private:
         if (is_json()) raw("\"");
     }
     void hexadecimal_digits(std::uint64_t value);
+    void two_digits(unsigned char byte);
 
     std::span<char> buffer_;
     Format format_;

@@ -163,16 +163,7 @@ Thread* Tracer::thread() {
 }
 
 void Tracer::flush(Thread& thread) {
-    Slot& slot = *thread.slot;
-    const auto count = slot.fold_count.load(std::memory_order_relaxed);
-    if (count == 0) return;
-    std::array<char, 1024> buffer{};
-    for (std::uint32_t index = 0; index < count; ++index) {
-        Text text(buffer, board_.format);
-        write_fold(text, board_, slot.fold[index], pid_, slot.tid);
-        output_.write(text.view());
-    }
-    slot.fold_count.store(0, std::memory_order_release);
+    write_folds(board_, *thread.slot, pid_, [this](std::string_view text) { output_.write(text); });
 }
 
 void Tracer::release(Thread& thread) {
