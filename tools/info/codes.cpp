@@ -143,17 +143,17 @@ Json describe_code(const std::string& api, const std::string& code) {
 }
 
 void print_code(const Json& code) {
-    if (code.contains("class")) fmt::print("class {}\n\n", code["class"].get<std::string>());
+    if (code.contains("class")) fmt::print("class {}\n\n", text(code["class"]));
     bool first = true;
     for (const Json& each : code["explanations"]) {
         const auto number = each["code"].get<std::int64_t>();
         if (!first) fmt::print("\n");
         first = false;
-        fmt::print("{} ({}", each["name"].get<std::string>(), number);
+        fmt::print("{} ({}", text(each["name"]), number);
         if (number > 9) fmt::print(", {:#x}", number);
-        fmt::print("), {}\n  {}\n", each["kind"].get<std::string>(), each["meaning"].get<std::string>());
-        if (each.contains("causes")) fmt::print("  Usual causes: {}\n", each["causes"].get<std::string>());
-        fmt::print("  See: {}\n", each["section"].get<std::string>());
+        fmt::print("), {}\n  {}\n", text(each["kind"]), text(each["meaning"]));
+        if (each.contains("causes")) fmt::print("  Usual causes: {}\n", text(each["causes"]));
+        fmt::print("  See: {}\n", text(each["section"]));
     }
 }
 

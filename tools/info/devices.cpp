@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/hex.hpp"
 #include "tools/info/info.hpp"
 #include "tools/measure/error.hpp"
 
@@ -78,9 +79,7 @@ std::string text_of_service(const Service& service) {
     std::string text(service.span().begin(), service.span().end());
     const auto is_plain = [](unsigned char byte) { return byte > ' ' && byte < 0x7f; };
     if (!text.empty() && std::ranges::all_of(text, is_plain)) return text;
-    text = "0x";
-    for (const std::uint8_t byte : service.span()) text += fmt::format("{:02x}", byte);
-    return text;
+    return "0x" + hex(service.span());
 }
 
 std::string text_of(const Status& status) {
@@ -124,9 +123,8 @@ Json describe_device(const std::string& device) {
 }
 
 void print_device(const Json& device) {
-    fmt::print("{} ({}, device {}), address {}\n\nlimits\n", device["name"].get<std::string>(),
-               device["backend"].get<std::string>(), device["number"].get<unsigned>(),
-               device["host"].get<std::string>());
+    fmt::print("{} ({}, device {}), address {}\n\nlimits\n", text(device["name"]), text(device["backend"]),
+               device["number"].get<unsigned>(), text(device["host"]));
     for (const auto& [name, value] : device["limits"].items())
         fmt::print("  {:<24}{}\n", name, value.get<std::uint64_t>());
     fmt::print("\nabilities\n");

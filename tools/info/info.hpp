@@ -13,6 +13,8 @@ namespace viaduct::info {
 
 using Json = nlohmann::ordered_json;
 
+inline std::string text(const Json& value) { return value.get<std::string>(); }
+
 /// Backends, devices, adapters of DAT, libraries and settings.
 Json describe_installation();
 void print_installation(const Json& installation);

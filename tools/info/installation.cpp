@@ -145,8 +145,6 @@ Json describe_settings() {
     return settings;
 }
 
-std::string text(const Json& value) { return value.get<std::string>(); }
-
 void print_backend(const Json& backend) {
     const bool by_default = backend["default"].get<bool>();
     fmt::print("  {:<10}{}{}", text(backend["name"]), text(backend["use"]), by_default ? ", the default" : "");

@@ -222,13 +222,13 @@ Json find_listeners(const Service* service) {
 }
 
 std::string text_of_listener(const Json& listener) {
-    std::string text = fmt::format("{} at {} ({})", listener["service"].get<std::string>(),
-                                   listener["host"].get<std::string>(), listener["backend"].get<std::string>());
-    if (listener.contains("kernel")) return text + ": the kernel, " + listener["kernel"].get<std::string>();
-    if (listener["processes"].empty()) return text + ": process unknown";
+    std::string line =
+        fmt::format("{} at {} ({})", text(listener["service"]), text(listener["host"]), text(listener["backend"]));
+    if (listener.contains("kernel")) return line + ": the kernel, " + text(listener["kernel"]);
+    if (listener["processes"].empty()) return line + ": process unknown";
     for (const Json& process : listener["processes"])
-        text += fmt::format(": {}, process {}", process["program"].get<std::string>(), process["pid"].get<int>());
-    return text;
+        line += fmt::format(": {}, process {}", text(process["program"]), process["pid"].get<int>());
+    return line;
 }
 
 Json describe_listeners() { return {{"tool", "vi-info"}, {"listeners", find_listeners(nullptr)}}; }
@@ -238,19 +238,19 @@ void print_listeners(const Json& listeners) {
     fmt::print(row, "SERVICE", "HOST", "BACKEND", "APIS", "USER", "PROCESS", "");
     for (const Json& listener : listeners["listeners"]) {
         std::string apis;
-        for (const Json& api : listener["apis"]) apis += (apis.empty() ? "" : ",") + api.get<std::string>();
+        for (const Json& api : listener["apis"]) apis += (apis.empty() ? "" : ",") + text(api);
         std::string processes;
-        if (listener.contains("kernel")) processes = fmt::format("kernel ({})", listener["kernel"].get<std::string>());
+        if (listener.contains("kernel")) processes = fmt::format("kernel ({})", text(listener["kernel"]));
         for (const Json& process : listener["processes"])
-            processes += fmt::format("{}{} ({})", processes.empty() ? "" : ", ", process["program"].get<std::string>(),
+            processes += fmt::format("{}{} ({})", processes.empty() ? "" : ", ", text(process["program"]),
                                      process["pid"].get<int>());
         std::string remarks;
         if (!listener["own_network"].get<bool>()) remarks += "in another network namespace ";
         if (!listener["compatible"].get<bool>())
             remarks += fmt::format("protocol {}", listener["protocol"].get<unsigned>());
-        fmt::print(row, listener["service"].get<std::string>(), listener["host"].get<std::string>(),
-                   listener["backend"].get<std::string>(), apis.empty() ? "-" : apis,
-                   listener["user"].get<std::string>(), processes.empty() ? "unknown" : processes, remarks);
+        fmt::print(row, text(listener["service"]), text(listener["host"]), text(listener["backend"]),
+                   apis.empty() ? "-" : apis, text(listener["user"]), processes.empty() ? "unknown" : processes,
+                   remarks);
     }
     if (listeners["listeners"].empty()) fmt::print("Nothing listens on this host.\n");
 }

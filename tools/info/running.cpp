@@ -17,13 +17,11 @@
 namespace viaduct::info {
 namespace {
 
-std::string text(const Json& value) { return value.get<std::string>(); }
-
 std::string text_of_address(const Json& address) {
     if (address.is_null()) return "-";
-    std::string result = address["host"].get<std::string>();
+    std::string result = text(address["host"]);
     if (address.contains("port")) result += fmt::format(":{}", address["port"].get<unsigned>());
-    if (address.contains("service")) result += ":0x" + address["service"].get<std::string>();
+    if (address.contains("service")) result += ":0x" + text(address["service"]);
     return result;
 }
 

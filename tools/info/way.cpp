@@ -29,8 +29,6 @@ bool is_set(const char* variable) {
     return value != nullptr && *value != '\0';
 }
 
-std::string text(const Json& value) { return value.get<std::string>(); }
-
 /// The variable that selects the backend of the process, for advice.
 const char* selecting_variable() { return is_set("VIADUCT_BACKEND") ? "VIADUCT_BACKEND" : "VIADUCT_DEVICE"; }
 
