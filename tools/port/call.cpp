@@ -35,15 +35,14 @@ std::span<const Token> without_parentheses(std::span<const Token> tokens) {
 std::optional<Call> parse_call(const std::vector<Token>& tokens, std::size_t name) {
     constexpr std::size_t most_tokens = 500;
     const std::size_t open = name + 1;
-    if (open >= tokens.size() || !tokens[open].is("(")) return std::nullopt;
+    if (!token_at(tokens, open).is("(")) return std::nullopt;
     Call call;
-    std::size_t depth = 0;
+    int depth = 0;
     std::size_t first = open + 1;
     for (std::size_t i = open; i < std::min(tokens.size(), open + most_tokens); ++i) {
         const Token& token = tokens[i];
         if (token.kind != TokenKind::Punctuation) continue;
-        if (token.is("(") || token.is("[") || token.is("{")) ++depth;
-        if (token.is(")") || token.is("]") || token.is("}")) --depth;
+        depth += nesting(token);
         const bool closes = depth == 0;
         if (closes || (depth == 1 && token.is(","))) {
             if (!closes || i > open + 1) call.arguments.push_back(std::span(tokens).subspan(first, i - first));

@@ -18,14 +18,13 @@ Context::Context(const std::vector<Token>& tokens) : tokens_(tokens) {
 
 bool Context::declares_several(std::size_t type) const {
     constexpr std::size_t most_tokens = 100;
-    const bool in_for = type > 1 && tokens_[type - 1].is("(") && tokens_[type - 2].is("for");
-    const bool argument = type > 0 && (tokens_[type - 1].is("(") || tokens_[type - 1].is(","));
+    const bool in_for = at(type - 1).is("(") && at(type - 2).is("for");
+    const bool argument = at(type - 1).is("(") || at(type - 1).is(",");
     if (argument && !in_for) return false;
     int depth = 0;
     for (std::size_t i = type + 1; i < std::min(tokens_.size(), type + most_tokens); ++i) {
         const Token& token = tokens_[i];
-        if (token.is("(") || token.is("[") || token.is("{")) ++depth;
-        if (token.is(")") || token.is("]") || token.is("}")) --depth;
+        depth += nesting(token);
         if (depth < 0 || token.is(";")) return false;
         if (depth == 0 && token.is(",")) return true;
     }
@@ -38,9 +37,8 @@ std::string_view Context::why_no_pointer(std::size_t type) const {
         return declares_several(token) ? "several names in one declaration" : "";
     };
     const Token& token = tokens_[type];
-    const bool is_body = token.directive != 0 && type > 1 && tokens_[type - 2].is("define") &&
-                         token.offset > tokens_[type - 1].end &&
-                         (type + 1 == tokens_.size() || tokens_[type + 1].directive != token.directive);
+    const bool is_body = token.directive != 0 && at(type - 2).is("define") && token.offset > at(type - 1).end &&
+                         at(type + 1).directive != token.directive;
     if (!is_body) return why_not(type);
     bool used = false;
     for (std::size_t i = type + 1; i < tokens_.size(); ++i) {
@@ -55,31 +53,28 @@ std::string_view Context::why_no_pointer(std::size_t type) const {
 bool Context::is_qualified(std::size_t type) const {
     constexpr std::array<std::string_view, 7> storage = {"static", "extern",       "register", "typedef",
                                                          "inline", "thread_local", "auto"};
-    while (type > 0 && among(storage, tokens_[type - 1].text)) --type;
-    return type > 0 && (tokens_[type - 1].is("const") || tokens_[type - 1].is("volatile"));
+    while (among(storage, at(type - 1).text)) --type;
+    return at(type - 1).is("const") || at(type - 1).is("volatile");
 }
 
-bool Context::begins_conversion(std::size_t type) const {
-    return type + 1 < tokens_.size() && (tokens_[type + 1].is("(") || tokens_[type + 1].is("{"));
-}
+bool Context::begins_conversion(std::size_t type) const { return at(type + 1).is("(") || at(type + 1).is("{"); }
 
 std::string_view Context::why_not_local(std::size_t type) const {
     constexpr std::size_t most_tokens = 100;
     constexpr std::string_view elsewhere = "not a local variable";
-    const Token* previous = type > 0 ? &tokens_[type - 1] : nullptr;
-    if (previous == nullptr || !in_function_[type]) return elsewhere;
-    if (!previous->is(";") && !previous->is("{") && !previous->is("}") && !previous->is("const")) return elsewhere;
+    const Token& previous = at(type - 1);
+    if (!in_function_[type]) return elsewhere;
+    if (!previous.is(";") && !previous.is("{") && !previous.is("}") && !previous.is("const")) return elsewhere;
     bool name_follows = true;
     int depth = 0;
     for (std::size_t i = type + 1; i < std::min(tokens_.size(), type + most_tokens); ++i) {
         const Token& token = tokens_[i];
         if (token.is(";")) return depth == 0 ? "" : elsewhere;
-        if (token.is("(") || token.is("[") || token.is("{")) ++depth;
-        if (token.is(")") || token.is("]") || token.is("}")) --depth;
+        depth += nesting(token);
         const bool is_name = token.kind == TokenKind::Identifier;
         if (name_follows && !is_name) return elsewhere;
         if (name_follows && addressed_.contains(token.text)) return "its address is taken";
-        if (name_follows && i + 1 < tokens_.size() && tokens_[i + 1].is("(")) return elsewhere;
+        if (name_follows && at(i + 1).is("(")) return elsewhere;
         name_follows = depth == 0 && token.is(",");
     }
     return elsewhere;
@@ -87,10 +82,9 @@ std::string_view Context::why_not_local(std::size_t type) const {
 
 bool Context::is_declared(std::size_t name) const {
     constexpr std::array<std::string_view, 6> tests = {"ifdef", "ifndef", "elifdef", "elifndef", "define", "undef"};
-    if (name == 0) return false;
-    const Token& previous = tokens_[name - 1];
+    const Token& previous = at(name - 1);
     if (previous.kind == TokenKind::Directive && among(tests, previous.text)) return true;
-    if (previous.is("defined") || (name > 1 && previous.is("(") && tokens_[name - 2].is("defined"))) return true;
+    if (previous.is("defined") || (previous.is("(") && at(name - 2).is("defined"))) return true;
     return declared_.contains(name);
 }
 
@@ -105,12 +99,10 @@ std::size_t Context::note_typedef(std::size_t i) {
     int depth = 0;
     for (; i + 1 < tokens_.size() && !(depth <= 0 && tokens_[i].is(";")); ++i) {
         const Token& token = tokens_[i];
-        if (token.is("(") || token.is("{") || token.is("[")) ++depth;
-        if (token.is(")") || token.is("}") || token.is("]")) --depth;
+        depth += nesting(token);
         if (token.kind != TokenKind::Identifier) continue;
         const Token& next = tokens_[i + 1];
-        const bool ends = next.is(";") || next.is(",") || next.is("[") ||
-                          (next.is("(") && i + 2 < tokens_.size() && !tokens_[i + 2].is("*"));
+        const bool ends = next.is(";") || next.is(",") || next.is("[") || (next.is("(") && !at(i + 2).is("*"));
         const bool pointer = tokens_[i - 1].is("*") && next.is(")");  // to a function
         if (depth == 0 ? ends : depth == 1 && pointer) declared_.insert(i);
     }
@@ -130,10 +122,8 @@ std::size_t Context::note_enumerators(std::size_t i) {
 }
 
 bool Context::is_compared(std::size_t operand) const {
-    const auto compares = [&](std::size_t i) {
-        return i < tokens_.size() && (tokens_[i].is("==") || tokens_[i].is("!="));
-    };
-    return (operand > 0 && compares(operand - 1)) || compares(operand + 1);
+    const auto compares = [](const Token& token) { return token.is("==") || token.is("!="); };
+    return compares(at(operand - 1)) || compares(at(operand + 1));
 }
 
 void Context::find_functions() {
@@ -160,14 +150,13 @@ void Context::find_functions() {
 
 bool Context::opens_block(std::size_t brace) const {
     constexpr std::array<std::string_view, 8> before = {")", "(", ";", "{", "}", ":", "else", "do"};
-    return brace > 0 && among(before, tokens_[brace - 1].text);
+    return among(before, at(brace - 1).text);
 }
 
 bool Context::opens_function(std::size_t brace) const {
     constexpr std::array<std::string_view, 5> structures = {"struct", "union", "enum", "__attribute__", "_Alignas"};
     constexpr std::size_t most_tokens = 500;
-    if (brace == 0) return false;
-    if (!tokens_[brace - 1].is(")")) return tokens_[brace - 1].is(";");
+    if (!at(brace - 1).is(")")) return at(brace - 1).is(";");
     int depth = 0;
     for (std::size_t i = brace; i-- > (brace > most_tokens ? brace - most_tokens : 2);) {
         if (tokens_[i].is(")")) ++depth;
@@ -198,8 +187,7 @@ void Context::look_around() {
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
         const Token& token = tokens_[i];
         if (token.is("&")) note_addressed(i + 1);
-        if (token.kind == TokenKind::Directive)
-            macro = token.is("define") && i + 1 < tokens_.size() ? tokens_[i + 1].text : std::string_view();
+        if (token.kind == TokenKind::Directive) macro = token.is("define") ? at(i + 1).text : std::string_view();
         if ((token.is("#") || token.is("##")) && token.directive != 0) stringifying.insert(macro);
     }
     for (std::size_t i = 0; i < tokens_.size(); ++i)

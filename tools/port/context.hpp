@@ -37,6 +37,8 @@ public:
     bool is_compared(std::size_t operand) const;
 
 private:
+    const Token& at(std::size_t index) const { return token_at(tokens_, index); }
+
     /// Whether a type begins a declaration of several names, or possibly does: "void *a, b" is no replacement for
     /// "VIP_PVOID a, b".
     bool declares_several(std::size_t type) const;

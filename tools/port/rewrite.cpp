@@ -120,7 +120,7 @@ private:
             if (language_ != Language::C) return "the types of variables change only in C";
             if (const auto reason = context_.why_not_local(token); !reason.empty()) return reason;
         }
-        if (rule.compared && token > 0 && all()[token - 1].is("case")) return "used in a switch";
+        if (rule.compared && token_at(all(), token - 1).is("case")) return "used in a switch";
         if (rule.compared && !context_.is_compared(token)) return "not an operand of == or !=";
         if (context_.is_stringified(token)) return "a macro makes a string of it";
         return context_.is_declared(token) ? "the program declares it, or asks whether it is defined" : "";
@@ -132,7 +132,7 @@ private:
         if (const auto reason = why_left(use, rule); !reason.empty()) return reason;
         // "VIP_PVOID p" becomes "void *p".
         const bool joins = rule.to.ends_with('*') && source_.substr(token.end, 1) == " " &&
-                           use.token + 1 < all().size() && all()[use.token + 1].offset == token.end + 1;
+                           token_at(all(), use.token + 1).offset == token.end + 1;
         edits_.push_back({.offset = token.offset, .end = token.end + (joins ? 1 : 0), .text = rule.to});
         needs_header_ = needs_header_ || Mapping::get().find(rule.to) != nullptr;
         return {};

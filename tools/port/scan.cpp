@@ -90,40 +90,28 @@ private:
         });
     }
 
-    const Token* before(std::size_t distance = 1) const {
-        return index_ >= distance ? &tokens_[index_ - distance] : nullptr;
-    }
-    bool next_is(std::string_view text) const { return index_ + 1 < tokens_.size() && tokens_[index_ + 1].is(text); }
-
-    bool is_member() const {
-        const Token* previous = before();
-        return previous != nullptr && (previous->is("->") || previous->is("."));
-    }
+    const Token& before(std::size_t distance = 1) const { return token_at(tokens_, index_ - distance); }
+    bool next_is(std::string_view text) const { return token_at(tokens_, index_ + 1).is(text); }
+    bool is_member() const { return before().is("->") || before().is("."); }
 
     /// Whether the previous tokens are the head of a #define: "define NAME" or "define NAME(...)".
     bool begins_replacement(const Token& token) const {
-        const Token* previous = before();
-        if (token.directive == 0 || previous == nullptr || previous->directive != token.directive) return false;
-        const Token* second = before(2);
-        return second != nullptr && second->is(TokenKind::Directive, "define");
+        return token.directive != 0 && before().directive == token.directive &&
+               before(2).is(TokenKind::Directive, "define");
     }
 
     UseKind kind_of(const Token& token) const {
         if (token.kind == TokenKind::Header) return UseKind::Include;
-        const Token* previous = before();
-        if (previous != nullptr && previous->is(TokenKind::Directive, "define")) return UseKind::Declaration;
+        if (before().is(TokenKind::Directive, "define")) return UseKind::Declaration;
         if (!next_is("(")) return UseKind::Reference;
-        if (previous == nullptr) return UseKind::Call;
         return !begins_replacement(token) && follows_type() ? UseKind::Declaration : UseKind::Call;
     }
 
     bool follows_type() const {
-        const Token* previous = before();
-        if (previous == nullptr || precedes_a_use(*previous)) return false;
-        if (previous->kind == TokenKind::Identifier) return true;
+        if (precedes_a_use(before())) return false;
+        if (before().kind == TokenKind::Identifier) return true;
         // An asterisk or ampersand is an operator, unless a type is before it.
-        const Token* second = before(2);
-        const bool typed = second != nullptr && second->kind == TokenKind::Identifier && !precedes_a_use(*second);
+        const bool typed = before(2).kind == TokenKind::Identifier && !precedes_a_use(before(2));
         return typed && !is_operand(index_ - 2);
     }
 
@@ -132,9 +120,8 @@ private:
         constexpr std::array<std::string_view, 6> tags = {"struct", "union", "enum", "class", "namespace", "using"};
         constexpr std::array<std::string_view, 6> ends = {";", "=", ",", "[", ")", "{"};
         if (context_.is_declared(index_)) return true;
-        const bool tag = before() != nullptr && among(tags, before()->text);
-        if (tag) return next_is("{") || next_is(":") || next_is(";") || next_is("=");
-        const bool pointer = before(2) != nullptr && before()->is("*") && before(2)->kind == TokenKind::Identifier;
+        if (among(tags, before().text)) return next_is("{") || next_is(":") || next_is(";") || next_is("=");
+        const bool pointer = before().is("*") && before(2).kind == TokenKind::Identifier;
         return (pointer || follows_type()) && std::ranges::any_of(ends, [this](auto end) { return next_is(end); });
     }
 
@@ -149,7 +136,7 @@ private:
         const Token& token = tokens_[index_];
         const Likeness like = likeness_of(name);
         if (like.api.empty() || token.kind == TokenKind::Header || is_member() || is_in_condition()) return;
-        if (next_is("##") || (before() != nullptr && (before()->is("##") || before()->is("#")))) return;  // a part
+        if (next_is("##") || before().is("##") || before().is("#")) return;  // a part of a name
         const UseKind kind = is_declared() ? UseKind::Declaration : kind_of(token);
         if (kind != UseKind::Reference || !like.only_called) add(nullptr, name, kind);
     }

@@ -48,6 +48,18 @@ struct Tokens {
     Tokens& operator=(const Tokens&) = delete;
 };
 
+/// A token, or an empty one where there is none: an index may be one of a neighbor.
+inline const Token& token_at(const std::vector<Token>& tokens, std::size_t index) {
+    static const Token none;
+    return index < tokens.size() ? tokens[index] : none;
+}
+
+/// By how much a token changes the depth of brackets.
+inline int nesting(const Token& token) {
+    if (token.is("(") || token.is("[") || token.is("{")) return 1;
+    return token.is(")") || token.is("]") || token.is("}") ? -1 : 0;
+}
+
 /// The source must outlive the tokens.
 Tokens tokenize(std::string_view source);
 

@@ -128,13 +128,7 @@ private:
 
     // ---- Anything else ----
 
-    const Token* next(std::size_t index, std::size_t distance = 1) const {
-        return index + distance < tokens_.size() ? &tokens_[index + distance] : nullptr;
-    }
-    bool next_is(std::size_t index, std::size_t distance, std::string_view text) const {
-        const Token* token = next(index, distance);
-        return token != nullptr && token->is(text);
-    }
+    const Token& at(std::size_t index) const { return token_at(tokens_, index); }
 
     void check_token(std::size_t i) {
         const Token& token = tokens_[i];
@@ -147,13 +141,13 @@ private:
 
     void check_identifier(std::size_t i) {
         const Token& token = tokens_[i];
-        const bool assigned = next_is(i, 1, "=");
+        const bool assigned = at(i + 1).is("=");
         if (token.is("DiscriminatorLen") && assigned) check_discriminator(i);
         if ((token.is("max_recv_dtos") || token.is("max_request_dtos")) && assigned)
             check_limit(token, value_after(i), max_depth);
         if (token.is("MaxTransferSize") && assigned) check_limit(token, value_after(i), max_transfer_bytes);
-        if (token.text.starts_with("ibv_") && next_is(i, 1, "(") && with_librpma_ && !token.is("ibv_wc_status_str") &&
-            (i == 0 || precedes_a_use(tokens_[i - 1])))
+        if (token.text.starts_with("ibv_") && at(i + 1).is("(") && with_librpma_ && !token.is("ibv_wc_status_str") &&
+            precedes_a_use(at(i - 1)))
             warn(Rule::VerbsCall, token,
                  fmt::format("{} is called in a program of librpma: without an RDMA device, no object of libibverbs is "
                              "behind those of librpma, and a struct ibv_context is opaque",
@@ -195,12 +189,11 @@ private:
         constexpr std::array<std::string_view, 9> narrow = {
             "VIP_UINT32", "DAT_UINT32", "DAT_COUNT", "uint32_t", "int32_t", "u_int32_t", "UINT32", "unsigned", "int"};
         std::size_t i = open + 1;
-        while (i < tokens_.size() && tokens_[i].kind == TokenKind::Identifier && among(narrow, tokens_[i].text)) ++i;
-        if (i == open + 1 || i >= tokens_.size() || !tokens_[i].is(")")) return;
-        if (open > 0 && (tokens_[open - 1].kind == TokenKind::Identifier || tokens_[open - 1].is(")"))) {
-            const bool keyword = tokens_[open - 1].is("return") || tokens_[open - 1].is("else");
-            if (!keyword && !tokens_[open - 1].is(")")) return;  // sizeof (int), a declaration of a function
-        }
+        while (at(i).kind == TokenKind::Identifier && among(narrow, at(i).text)) ++i;
+        if (i == open + 1 || !at(i).is(")")) return;
+        const Token& previous = at(open - 1);
+        const bool keyword = previous.is("return") || previous.is("else");
+        if (previous.kind == TokenKind::Identifier && !keyword) return;  // sizeof (int), a declaration of a function
         if (is_pointer(i + 1))
             warn(Rule::PointerIn32Bits, tokens_[open],
                  fmt::format("a pointer is converted to {}, which has 32 bits", tokens_[i - 1].text));
@@ -211,14 +204,13 @@ private:
         constexpr std::array<std::string_view, 4> allocators = {"malloc", "calloc", "valloc", "memalign"};
         constexpr int most_casts = 4;
         for (int casts = 0; casts < most_casts; ++casts) i = operand_of_cast(i);
-        const Token* token = next(i, 0);
-        if (token == nullptr) return false;
-        if (token->is("&")) return true;
-        if (token->is("(") && next_is(i, 2, ")")) token = next(i++);
-        if (token->kind != TokenKind::Identifier) return false;
-        if (among(allocators, token->text)) return next_is(i, 1, "(");
-        if (next_is(i, 1, "->") || next_is(i, 1, ".") || next_is(i, 1, "[") || next_is(i, 1, "(")) return false;
-        return pointers().contains(token->text);
+        if (at(i).is("&")) return true;
+        if (at(i).is("(") && at(i + 2).is(")")) ++i;
+        const Token& token = at(i);
+        if (token.kind != TokenKind::Identifier) return false;
+        if (among(allocators, token.text)) return at(i + 1).is("(");
+        if (at(i + 1).is("->") || at(i + 1).is(".") || at(i + 1).is("[") || at(i + 1).is("(")) return false;
+        return pointers().contains(token.text);
     }
 
     /// Where the operand of a cast to a number begins: behind "(unsigned long)". Without a cast, the same index.
@@ -227,8 +219,8 @@ private:
                                                             "intptr_t",  "uintptr_t",  "uint64_t",  "ULONG_PTR",
                                                             "VIP_ULONG", "VIP_UINT64", "DAT_UINT64"};
         std::size_t i = open + 1;
-        while (i < tokens_.size() && among(types, tokens_[i].text)) ++i;
-        return next_is(open, 0, "(") && i > open + 1 && next_is(i, 0, ")") ? i + 1 : open;
+        while (among(types, at(i).text)) ++i;
+        return at(open).is("(") && i > open + 1 && at(i).is(")") ? i + 1 : open;
     }
 
     /// Names that this source declares as pointers, and never as anything else.
