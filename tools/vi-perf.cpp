@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // vi-perf: latency, bandwidth, message rate and connection rate, over VIPL, DAT, librpma or the core.
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +18,7 @@
 #include "tools/measure/free_service.hpp"
 #include "tools/measure/progress_bar.hpp"
 #include "tools/measure/report.hpp"
+#include "tools/measure/server_process.hpp"
 #include "tools/measure/target.hpp"
 
 namespace {
@@ -133,54 +132,27 @@ void serve(measure::Api& api, const std::string& service, const measure::ServerO
     measure::serve_perf(api, measure::parse_service(service), server, stop);
 }
 
-/// A server in a process of its own, ready to be connected to; ends with this process.
+/// A server for this run, ready to be connected to.
 class LocalServer {
 public:
-    explicit LocalServer(const options::variables_map& given) {
-        int ready[2];
-        if (pipe(ready) != 0) throw measure::Error(std::string("pipe: ") + std::strerror(errno));
-        const pid_t parent = getpid();
-        child_ = fork();
-        if (child_ < 0) throw measure::Error(std::string("fork: ") + std::strerror(errno));
-        if (child_ == 0) {
-            close(ready[0]);
-            _exit(run(given, parent, ready[1]));
-        }
-        close(ready[1]);
-        char byte = 0;
-        const bool up = read(ready[0], &byte, 1) == 1;
-        close(ready[0]);
-        if (!up) throw measure::Error("the local server could not start");
-    }
-
-    LocalServer(const LocalServer&) = delete;
-    LocalServer& operator=(const LocalServer&) = delete;
-
-    ~LocalServer() {
-        kill(child_, SIGTERM);
-        waitpid(child_, nullptr, 0);
+    explicit LocalServer(const options::variables_map& given)
+        : process_([&](int ready) {
+              try {
+                  pin_to_cpu(given, "server-cpu");
+                  const auto api = open_api(given);
+                  serve(*api, service(), {.on_listening = [ready] { (void)!write(ready, "!", 1); }});
+              } catch (const std::exception& error) {
+                  complain(fmt::format("vi-perf: {}\n", error.what()));
+              }
+          }) {
+        if (!process_.hear<char>()) throw measure::Error("the local server could not start");
     }
 
     std::string service() const { return std::to_string(service_.number()); }
 
 private:
-    int run(const options::variables_map& given, pid_t parent, int ready) const noexcept {
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
-        (void)std::signal(SIGINT, SIG_IGN);  // from the terminal, to both processes: the client ends the measurement
-        if (getppid() != parent) return 1;
-        try {
-            pin_to_cpu(given, "server-cpu");
-            const auto api = open_api(given);
-            serve(*api, service(), {.on_listening = [ready] { (void)!write(ready, "!", 1); }});
-            return 0;
-        } catch (const std::exception& error) {
-            complain(fmt::format("vi-perf: {}\n", error.what()));
-            return 1;
-        }
-    }
-
     measure::FreeService service_;
-    pid_t child_ = -1;
+    measure::ServerProcess process_;
 };
 
 /// How a size is shown beside the progress bar.

@@ -2,9 +2,6 @@
 #include "tools/measure/connections.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +16,7 @@
 #include "tools/measure/core_api.hpp"
 #include "tools/measure/error.hpp"
 #include "tools/measure/free_service.hpp"
+#include "tools/measure/server_process.hpp"
 
 namespace viaduct::measure {
 namespace {
@@ -153,56 +151,31 @@ void serve(const ConnectionsParameters& parameters, const Service& service, int 
     answer(set);
 }
 
-/// The server's process, which ends with this object.
-class ServerProcess {
+class Server {
 public:
-    explicit ServerProcess(const ConnectionsParameters& parameters) {
-        std::array<int, 2> ends{};
-        if (pipe(ends.data()) != 0) throw Error(std::string("pipe: ") + std::strerror(errno));
-        const pid_t parent = getpid();
-        child_ = fork();
-        if (child_ < 0) throw Error(std::string("fork: ") + std::strerror(errno));
-        if (child_ == 0) {
-            close(ends[0]);
-            prctl(PR_SET_PDEATHSIG, SIGTERM);
-            if (getppid() == parent) run(parameters, ends[1]);
-            _exit(1);
-        }
-        close(ends[1]);
-        report_ = ends[0];
+    explicit Server(const ConnectionsParameters& parameters)
+        : process_([&](int report) {
+              try {
+                  serve(parameters, service(), report);
+              } catch (const Closed&) {  // the client is done
+              } catch (const std::exception& error) {
+                  (void)std::fprintf(stderr, "vi-perf: the server: %s\n", error.what());
+              }
+          }) {
         hear<char>();
     }
-    ServerProcess(const ServerProcess&) = delete;
-    ServerProcess& operator=(const ServerProcess&) = delete;
-    ~ServerProcess() {
-        close(report_);
-        kill(child_, SIGTERM);
-        waitpid(child_, nullptr, 0);
-    }
 
-    const Service& service() const { return service_; }
+    Service service() const { return number_.service(); }
 
     template <class Value>
     Value hear() {
-        Value value{};
-        if (read(report_, &value, sizeof value) != sizeof value) throw Error("the server has ended");
-        return value;
+        if (const auto value = process_.hear<Value>()) return *value;
+        throw Error("the server has ended");
     }
 
 private:
-    void run(const ConnectionsParameters& parameters, int report) noexcept {
-        try {
-            serve(parameters, service_, report);
-        } catch (const Closed&) {  // the client is done
-        } catch (const std::exception& error) {
-            (void)std::fprintf(stderr, "vi-perf: the server: %s\n", error.what());
-        }
-    }
-
     FreeService number_;
-    Service service_ = number_.service();
-    pid_t child_ = -1;
-    int report_ = -1;
+    ServerProcess process_;
 };
 
 class Client {
@@ -283,7 +256,7 @@ double registration_ns(Api& api) {
 }  // namespace
 
 ConnectionsFigures measure_connections(const ConnectionsParameters& parameters) {
-    ServerProcess server(parameters);
+    Server server(parameters);
     parameters.on_client_start();
     CoreApi api(parameters.device);
     const Address address{.host = api.device().host, .service = server.service()};

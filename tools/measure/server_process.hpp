@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A server in a process of its own, for a measurement on this host.
+#pragma once
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "tools/measure/error.hpp"
+
+namespace viaduct::measure {
+
+/// Ends with this object, or with this process.
+class ServerProcess {
+public:
+    /// Calls `serve`, which throws nothing, in the process, with a descriptor to report through.
+    template <class Serve>
+    explicit ServerProcess(Serve serve) {
+        std::array<int, 2> ends{};
+        if (pipe(ends.data()) != 0) throw Error(std::string("pipe: ") + std::strerror(errno));
+        const pid_t parent = getpid();
+        child_ = fork();
+        if (child_ < 0) throw Error(std::string("fork: ") + std::strerror(errno));
+        if (child_ == 0) {
+            close(ends[0]);
+            prctl(PR_SET_PDEATHSIG, SIGTERM);
+            (void)signal(SIGINT, SIG_IGN);  // from the terminal, to both processes: the client ends the measurement
+            if (getppid() == parent) serve(ends[1]);
+            _exit(0);
+        }
+        close(ends[1]);
+        report_ = ends[0];
+    }
+    ServerProcess(const ServerProcess&) = delete;
+    ServerProcess& operator=(const ServerProcess&) = delete;
+    ~ServerProcess() {
+        close(report_);
+        kill(child_, SIGTERM);
+        waitpid(child_, nullptr, 0);
+    }
+
+    /// What it reports, or nothing once it has ended.
+    template <class Value>
+    std::optional<Value> hear() {
+        Value value{};
+        return read(report_, &value, sizeof value) == sizeof value ? std::optional(value) : std::nullopt;
+    }
+
+private:
+    pid_t child_ = -1;
+    int report_ = -1;
+};
+
+}  // namespace viaduct::measure
