@@ -44,50 +44,38 @@ Json describe(const Explanation& code) {
 }
 
 template <class Predicate>
-void add_if(std::span<const Explanation> codes, Predicate fits, Json& found) {
+void add_if(std::span<const Explanation> codes, Json& found, Predicate fits) {
     for (const Explanation& code : codes)
         if (fits(code)) found.push_back(describe(code));
+}
+
+void add(std::span<const Explanation> codes, Json& found, std::int64_t number) {
+    add_if(codes, found, [number](const Explanation& code) { return code.code == number; });
 }
 
 /// The parts of a DAT_RETURN, or the event and the status of a completion with that number.
 Json find_in(const DatCodes& codes, std::uint32_t number) {
     Json found = Json::array();
-    add_if(
-        codes.events, [&](const Explanation& event) { return event.code == number; }, found);
-    const auto type = static_cast<std::int64_t>(number & dat_type_mask);
-    const auto subtype = static_cast<std::int64_t>(number & dat_subtype_mask);
-    add_if(
-        codes.statuses, [&](const Explanation& status) { return status.code == number; }, found);
+    const std::uint32_t type = number & dat_type_mask;
+    const std::uint32_t subtype = number & dat_subtype_mask;
+    add(codes.events, found, number);
+    add(codes.statuses, found, number);
     if (type == 0 && subtype != 0) return found;  // a subtype needs a type
-    add_if(
-        codes.types, [&](const Explanation& code) { return code.code == type; }, found);
-    if (subtype != 0 && !found.empty())
-        add_if(
-            codes.subtypes, [&](const Explanation& code) { return code.code == subtype; }, found);
+    add(codes.types, found, type);
+    if (subtype != 0 && !found.empty()) add(codes.subtypes, found, subtype);
     return found;
 }
 
-Json find_in(std::span<const Explanation> codes, std::int64_t number) {
-    Json found = Json::array();
-    add_if(
-        codes, [&](const Explanation& code) { return code.code == number; }, found);
-    return found;
-}
-
-/// The bits of a status word of VIPL, in which the lowest one says that the descriptor is complete.
-Json find_bits(std::span<const Explanation> codes, std::int64_t number) {
+/// Adds the bits of a status word of VIPL, in which the lowest one says that the descriptor is complete.
+void add_bits(std::span<const Explanation> codes, Json& found, std::int64_t number) {
     constexpr std::int64_t done = 1;
     constexpr std::int64_t operation = 0x70000;
     constexpr std::int64_t all = 0xf01ff;
-    Json found = Json::array();
-    if ((number & done) == 0 || (number & ~all) != 0) return found;
-    add_if(
-        codes, [&](const Explanation& code) { return code.kind == status_kind && (number & code.code) != 0; }, found);
-    add_if(
-        codes,
-        [&](const Explanation& code) { return code.kind == operation_kind && (number & operation) == code.code; },
-        found);
-    return found;
+    if ((number & done) == 0 || (number & ~all) != 0) return;
+    add_if(codes, found,
+           [=](const Explanation& code) { return code.kind == status_kind && (number & code.code) != 0; });
+    add_if(codes, found,
+           [=](const Explanation& code) { return code.kind == operation_kind && (number & operation) == code.code; });
 }
 
 [[noreturn]] void complain(const std::string& api, const std::string& code,
@@ -119,14 +107,13 @@ Json describe_code(const std::string& api, const std::string& code) {
         *number <= std::numeric_limits<std::uint32_t>::max())
         found = find_in(dat, static_cast<std::uint32_t>(*number));
     else if (number && !is_dat)
-        found = find_in(tables.front(), *number);
-    else
+        add(tables.front(), found, *number);
+    else if (!number)
         for (const auto& table : tables)
-            add_if(
-                table, [&](const Explanation& each) { return has_name(each, code); }, found);
+            add_if(table, found, [&](const Explanation& each) { return has_name(each, code); });
     // Several bits are no code; one that is written in hexadecimal may be a status word, too.
     if (number && api == "vipl" && (found.empty() || (code.starts_with("0x") && *number != 1)))
-        for (Json& bit : find_bits(tables.front(), *number)) found.push_back(std::move(bit));
+        add_bits(tables.front(), found, *number);
     if (found.empty()) {
         std::vector<std::string_view> names;
         for (const auto& table : tables)
