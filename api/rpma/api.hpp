@@ -9,7 +9,7 @@
 #include <exception>
 #include <new>
 
-#include "core/base/failure.hpp"
+#include "api/support/failure.hpp"
 #include "core/base/waiting.hpp"
 
 namespace viaduct::rpma {

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "api/rpma/api.hpp"
-#include "core/base/handle_slots.hpp"
+#include "api/support/handle_slots.hpp"
 
 namespace viaduct::rpma {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/base/failure.hpp"
+#include "api/support/failure.hpp"
 
 namespace viaduct::dat {
 namespace {

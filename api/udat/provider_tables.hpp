@@ -6,7 +6,7 @@
 #include <dat2/dat_registry.h>
 #pragma GCC visibility pop
 
-#include "core/base/handle_arena.hpp"
+#include "api/support/handle_arena.hpp"
 
 namespace viaduct::dat {
 

@@ -9,8 +9,8 @@
 #include <new>
 #include <system_error>
 
+#include "api/support/failure.hpp"
 #include "api/udat/failure.hpp"
-#include "core/base/failure.hpp"
 
 namespace viaduct::dat {
 

@@ -8,7 +8,7 @@
 
 #include <exception>
 
-#include "core/base/failure.hpp"
+#include "api/support/failure.hpp"
 #include "core/base/waiting.hpp"
 
 namespace viaduct::vipl {

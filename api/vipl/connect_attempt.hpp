@@ -5,8 +5,8 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "api/support/interruption.hpp"
 #include "core/backend.hpp"
-#include "core/base/interruption.hpp"
 #include "core/base/waiting.hpp"
 
 namespace viaduct::vipl {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/vipl/connection.hpp"
 
+#include "api/support/interruption.hpp"
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
 #include "api/vipl/vi.hpp"
 #include "core/base/address_text.hpp"
 #include "core/base/event_channel.hpp"
-#include "core/base/interruption.hpp"
 #include "core/reason.hpp"
 
 using namespace viaduct;

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include "api/support/event_queue.hpp"
 #include "api/vipl/api.hpp"
-#include "core/base/event_queue.hpp"
 
 namespace viaduct::vipl {
 

@@ -2,8 +2,8 @@
 // The kinds of handles of VIPL programs.
 #pragma once
 
+#include "api/support/handles.hpp"
 #include "api/vipl/api.hpp"
-#include "core/base/handles.hpp"
 
 namespace viaduct {
 namespace vipl {

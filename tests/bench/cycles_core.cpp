@@ -5,8 +5,8 @@
 #include <array>
 #include <string>
 
+#include "api/support/event_queue.hpp"
 #include "core/base/event_channel.hpp"
-#include "core/base/event_queue.hpp"
 #include "core/endpoint.hpp"
 #include "tests/bench/cycles.h"
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "api/support/event_queue.hpp"
 #include "core/base/event_channel.hpp"
-#include "core/base/event_queue.hpp"
 #include "core/device.hpp"
 #include "core/endpoint.hpp"
 #include "core/shareable_memory.hpp"

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/event_queue.hpp"
+#include "api/support/event_queue.hpp"
 
 using viaduct::Deadline;
 using viaduct::EventQueue;

@@ -5,9 +5,9 @@
 #include <string>
 #include <thread>
 
+#include "api/support/failure.hpp"
 #include "core/attributes.hpp"
 #include "core/base/address_text.hpp"
-#include "core/base/failure.hpp"
 
 using namespace viaduct;
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/handle_arena.hpp"
+#include "api/support/handle_arena.hpp"
 
 using viaduct::HandleArena;
 

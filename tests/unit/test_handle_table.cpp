@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/handle_table.hpp"
+#include "api/support/handle_table.hpp"
 
 using viaduct::HandleTable;
 

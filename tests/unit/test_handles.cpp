@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/handles.hpp"
+#include "api/support/handles.hpp"
 
 using viaduct::Registration;
 using viaduct::resolve;

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
-#include "core/base/interruption.hpp"
+#include "api/support/interruption.hpp"
 
 using viaduct::Deadline;
 using viaduct::interrupted;

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/base/event_queue.hpp"
+#include "api/support/event_queue.hpp"
 #include "core/endpoint.hpp"
 #include "tools/measure/api.hpp"
 

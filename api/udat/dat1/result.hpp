@@ -2,8 +2,8 @@
 // Return codes of both releases.
 #pragma once
 
+#include "api/support/failure.hpp"
 #include "api/udat/failure.hpp"
-#include "core/base/failure.hpp"
 #include "releases.hpp"
 
 namespace viaduct::dat1 {

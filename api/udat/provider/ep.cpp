@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/ep.hpp"
 
+#include "api/support/failure.hpp"
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/segments.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
-#include "core/base/failure.hpp"
 
 namespace viaduct::dat {
 namespace {

@@ -6,11 +6,11 @@
 #include <random>
 #include <utility>
 
+#include "api/support/failure.hpp"
 #include "api/udat/provider/cno.hpp"
 #include "api/udat/provider/providers.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
-#include "core/base/failure.hpp"
 #include "core/provider.hpp"
 
 /// Provided by every registry but declared in no public header: convert between the handle of an IA and the number that

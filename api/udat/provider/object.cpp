@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/object.hpp"
 
+#include "api/support/failure.hpp"
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/table.hpp"
-#include "core/base/failure.hpp"
 
 namespace viaduct::dat {
 namespace {

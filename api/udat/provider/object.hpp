@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "api/support/handle_arena.hpp"
 #include "api/udat/provider/api.hpp"
-#include "core/base/handle_arena.hpp"
 #include "core/base/waiting.hpp"
 #include "core/device.hpp"
 

@@ -3,12 +3,12 @@
 
 #include <random>
 
+#include "api/support/failure.hpp"
 #include "api/udat/provider/cr.hpp"
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
 #include "core/base/address_text.hpp"
-#include "core/base/failure.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::dat {

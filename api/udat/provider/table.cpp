@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "core/base/failure.hpp"
+#include "api/support/failure.hpp"
 #include "core/base/waiting.hpp"
 
 namespace viaduct::dat {

@@ -3,8 +3,8 @@
 #include <array>
 #include <cstdio>
 
+#include "api/support/failure.hpp"
 #include "api/udat/registry/api.hpp"
-#include "core/base/failure.hpp"
 
 using namespace viaduct::dat;
 

@@ -2,7 +2,7 @@
 // The calls that establish and end connections (guide, section 3.3).
 #include <pybind11/stl.h>
 
-#include "core/base/interruption.hpp"
+#include "api/support/interruption.hpp"
 #include "handlers.hpp"
 
 namespace viaduct::python {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/base/handle_arena.hpp"
+#include "api/support/handle_arena.hpp"
 
 namespace viaduct {
 

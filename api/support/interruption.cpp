@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/base/interruption.hpp"
+#include "api/support/interruption.hpp"
 
 namespace viaduct {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/base/failure.hpp"
+#include "api/support/failure.hpp"
 
 namespace viaduct::failure {
 namespace {

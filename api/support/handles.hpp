@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <new>
 
-#include "core/base/handle_table.hpp"
+#include "api/support/handle_table.hpp"
 
 namespace viaduct {
 

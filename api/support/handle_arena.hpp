@@ -2,7 +2,7 @@
 // Handles for DAT, whose registries read the first word of a handle before they know whether it is valid.
 #pragma once
 
-#include "core/base/handle_slots.hpp"
+#include "api/support/handle_slots.hpp"
 #include "core/export.hpp"
 
 namespace viaduct {
