@@ -254,57 +254,41 @@ DAT_RETURN Cno::query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const {
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
-DAT_RETURN calls::cno_create(DAT_IA_HANDLE ia, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_HANDLE* cno) {
-    return guarded([&] {
-        Ia* owner = resolve<Ia>(ia);
-        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-        if (cno == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "cno_handle is null");
-        auto created = std::make_unique<Cno>(*owner);
-        created->set_agent(agent);
-        *cno = owner->adopt(std::move(created));
-        return success;
-    });
+DAT_RETURN calls::cno_create(Ia& owner, DAT_OS_WAIT_PROXY_AGENT agent, DAT_CNO_HANDLE* cno) {
+    if (cno == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "cno_handle is null");
+    auto created = std::make_unique<Cno>(owner);
+    created->set_agent(agent);
+    *cno = owner.adopt(std::move(created));
+    return success;
 }
 
-DAT_RETURN calls::cno_fd_create(DAT_IA_HANDLE ia, DAT_FD* fd, DAT_CNO_HANDLE* cno) {
-    return guarded([&] {
-        Ia* owner = resolve<Ia>(ia);
-        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-        if (fd == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "file_descriptor is null");
-        if (cno == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "cno_handle is null");
-        auto created = std::make_unique<Cno>(*owner);
-        const int descriptor = created->fd();
-        if (descriptor < 0) return to_return(Status(Code::NoResources, "no descriptor for the CNO", errno));
-        *cno = owner->adopt(std::move(created));
-        *fd = descriptor;
-        return success;
-    });
+DAT_RETURN calls::cno_fd_create(Ia& owner, DAT_FD* fd, DAT_CNO_HANDLE* cno) {
+    if (fd == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "file_descriptor is null");
+    if (cno == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "cno_handle is null");
+    auto created = std::make_unique<Cno>(owner);
+    const int descriptor = created->fd();
+    if (descriptor < 0) return to_return(Status(Code::NoResources, "no descriptor for the CNO", errno));
+    *cno = owner.adopt(std::move(created));
+    *fd = descriptor;
+    return success;
 }
 
-DAT_RETURN calls::cno_modify_agent(DAT_CNO_HANDLE cno, DAT_OS_WAIT_PROXY_AGENT agent) {
-    return guarded([&] {
-        Cno* notified = resolve<Cno>(cno);
-        if (notified == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CNO);
-        notified->set_agent(agent);
-        return success;
-    });
+DAT_RETURN calls::cno_modify_agent(Cno& notified, DAT_OS_WAIT_PROXY_AGENT agent) {
+    notified.set_agent(agent);
+    return success;
 }
 
-DAT_RETURN calls::cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
-    const Cno* notified = resolve<Cno>(cno);
-    if (notified == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CNO);
+DAT_RETURN calls::cno_query(Cno& notified, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
     if (const DAT_RETURN result = check_fields(mask & ~(DAT_CNO_FIELD_PROXY | DAT_CNO_FIELD_ALL), param);
         result != success)
         return result;
-    return notified->query(mask, *param);
+    return notified.query(mask, *param);
 }
 
-DAT_RETURN calls::cno_free(DAT_CNO_HANDLE cno) {
-    const Cno* notified = resolve<Cno>(cno);
-    if (notified == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CNO);
-    if (notified->users.in_use() || notified->awaited())
+DAT_RETURN calls::cno_free(Cno& notified) {
+    if (notified.users.in_use() || notified.awaited())
         return invalid_state(DAT_INVALID_STATE_CNO_IN_USE, "an EVD or a waiter uses the CNO");
-    return claim<Cno>(cno) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_CNO) : success;
+    return destroy<Cno>(notified.handle());
 }
 
 DAT_RETURN calls::cno_wait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
@@ -315,12 +299,10 @@ DAT_RETURN calls::cno_wait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout, DAT_EVD_HAND
     return notified->wait(deadline_after(timeout), *evd);
 }
 
-DAT_RETURN calls::cno_trigger(DAT_CNO_HANDLE cno, DAT_EVD_HANDLE* evd) {
-    Cno* notified = resolve<Cno>(cno);
-    if (notified == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CNO);
+DAT_RETURN calls::cno_trigger(Cno& notified, DAT_EVD_HANDLE* evd) {
     if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "evd_handle is null");
     *evd = DAT_HANDLE_NULL;
-    return notified->take(*evd) ? success : error(DAT_QUEUE_EMPTY);
+    return notified.take(*evd) ? success : error(DAT_QUEUE_EMPTY);
 }
 
 }  // namespace viaduct::dat

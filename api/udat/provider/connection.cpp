@@ -214,73 +214,59 @@ DAT_RETURN find_host(const sockaddr* address, HostAddress& host) noexcept {
 
 }  // namespace
 
-DAT_RETURN calls::ep_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,
+DAT_RETURN calls::ep_connect(Ep& endpoint, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,
                              DAT_COUNT private_data_size, const DAT_PVOID private_data, DAT_QOS qos,
                              DAT_CONNECT_FLAGS flags) {
-    return guarded([&] {
-        Ep* endpoint = resolve<Ep>(ep);
-        if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-        if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "remote_ia_address is null");
-        if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG4, "timeout is 0");
-        Ep::Request request{.port = port_of(qual), .qual = qual, .timeout = timeout};
-        if (const DAT_RETURN result = read_private_data(endpoint->ia(), private_data_size, private_data,
-                                                        DAT_INVALID_ARG5, request.private_data);
-            result != success)
-            return result;
-        if (qos != DAT_QOS_BEST_EFFORT || flags != DAT_CONNECT_DEFAULT_FLAG)
-            return refuse(error(DAT_MODEL_NOT_SUPPORTED),
-                          explain("quality of service 0x%x or connect flags 0x%x", unsigned{qos}, unsigned{flags}));
-        if (const DAT_RETURN result = find_host(address, request.host); result != success) return result;
-        return endpoint->connect(request);
-    });
+    if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "remote_ia_address is null");
+    if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG4, "timeout is 0");
+    Ep::Request request{.port = port_of(qual), .qual = qual, .timeout = timeout};
+    if (const DAT_RETURN result =
+            read_private_data(endpoint.ia(), private_data_size, private_data, DAT_INVALID_ARG5, request.private_data);
+        result != success)
+        return result;
+    if (qos != DAT_QOS_BEST_EFFORT || flags != DAT_CONNECT_DEFAULT_FLAG)
+        return refuse(error(DAT_MODEL_NOT_SUPPORTED),
+                      explain("quality of service 0x%x or connect flags 0x%x", unsigned{qos}, unsigned{flags}));
+    if (const DAT_RETURN result = find_host(address, request.host); result != success) return result;
+    return endpoint.connect(request);
 }
 
-DAT_RETURN calls::ep_dup_connect(DAT_EP_HANDLE ep, DAT_EP_HANDLE dup, DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
+DAT_RETURN calls::ep_dup_connect(Ep& endpoint, DAT_EP_HANDLE dup, DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
                                  const DAT_PVOID private_data, DAT_QOS qos) {
-    return guarded([&] {
-        Ep* endpoint = resolve<Ep>(ep);
-        const Ep* duplicated = resolve<Ep>(dup);
-        if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-        if (duplicated == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP, "dup_ep_handle is no endpoint");
-        if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG3, "timeout is 0");
-        if (duplicated->state() != EndpointState::Connected) return duplicated->wrong_state();
-        Ep::Request request = duplicated->remote();
-        request.timeout = timeout;
-        if (const DAT_RETURN result = read_private_data(endpoint->ia(), private_data_size, private_data,
-                                                        DAT_INVALID_ARG4, request.private_data);
-            result != success)
-            return result;
-        if (qos != DAT_QOS_BEST_EFFORT)
-            return refuse(error(DAT_MODEL_NOT_SUPPORTED), explain("quality of service 0x%x", unsigned{qos}));
-        return endpoint->connect(request);
-    });
+    const Ep* duplicated = resolve<Ep>(dup);
+    if (duplicated == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP, "dup_ep_handle is no endpoint");
+    if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG3, "timeout is 0");
+    if (duplicated->state() != EndpointState::Connected) return duplicated->wrong_state();
+    Ep::Request request = duplicated->remote();
+    request.timeout = timeout;
+    if (const DAT_RETURN result =
+            read_private_data(endpoint.ia(), private_data_size, private_data, DAT_INVALID_ARG4, request.private_data);
+        result != success)
+        return result;
+    if (qos != DAT_QOS_BEST_EFFORT)
+        return refuse(error(DAT_MODEL_NOT_SUPPORTED), explain("quality of service 0x%x", unsigned{qos}));
+    return endpoint.connect(request);
 }
 
-DAT_RETURN calls::ep_common_connect(DAT_EP_HANDLE ep, DAT_IA_ADDRESS_PTR address, DAT_TIMEOUT timeout,
+DAT_RETURN calls::ep_common_connect(Ep& endpoint, DAT_IA_ADDRESS_PTR address, DAT_TIMEOUT timeout,
                                     DAT_COUNT private_data_size, const DAT_PVOID private_data) {
-    return guarded([&] {
-        Ep* endpoint = resolve<Ep>(ep);
-        if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-        if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "remote_ia_address is null");
-        if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG3, "timeout is 0");
-        Ep::Request request{.timeout = timeout};
-        if (const DAT_RETURN result = read_private_data(endpoint->ia(), private_data_size, private_data,
-                                                        DAT_INVALID_ARG4, request.private_data);
-            result != success)
-            return result;
-        if (const DAT_RETURN result = find_host(address, request.host); result != success) return result;
-        request.port = port_of(address);
-        request.qual = request.port;
-        return endpoint->connect(request);
-    });
+    if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "remote_ia_address is null");
+    if (timeout == 0) return invalid_parameter(DAT_INVALID_ARG3, "timeout is 0");
+    Ep::Request request{.timeout = timeout};
+    if (const DAT_RETURN result =
+            read_private_data(endpoint.ia(), private_data_size, private_data, DAT_INVALID_ARG4, request.private_data);
+        result != success)
+        return result;
+    if (const DAT_RETURN result = find_host(address, request.host); result != success) return result;
+    request.port = port_of(address);
+    request.qual = request.port;
+    return endpoint.connect(request);
 }
 
-DAT_RETURN calls::ep_disconnect(DAT_EP_HANDLE ep, DAT_CLOSE_FLAGS flags) {
-    Ep* endpoint = resolve<Ep>(ep);
-    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+DAT_RETURN calls::ep_disconnect(Ep& endpoint, DAT_CLOSE_FLAGS flags) {
     if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG)
         return invalid_parameter(DAT_INVALID_ARG2, explain("disconnect_flags is 0x%x", unsigned{flags}));
-    return endpoint->disconnect(flags);
+    return endpoint.disconnect(flags);
 }
 
 }  // namespace viaduct::dat

@@ -43,77 +43,63 @@ std::unique_ptr<ConnectionRequest> Cr::release() noexcept {
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
-DAT_RETURN calls::cr_query(DAT_CR_HANDLE cr, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param) {
-    Cr* request = resolve<Cr>(cr);
-    if (request == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
+DAT_RETURN calls::cr_query(Cr& request, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param) {
     if (const DAT_RETURN result = check_fields(mask & ~DAT_CR_FIELD_ALL, param); result != success) return result;
-    request->query(mask, *param);
+    request.query(mask, *param);
     return success;
 }
 
-DAT_RETURN calls::cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT private_data_size,
-                            const DAT_PVOID private_data) {
-    return guarded([&] {
-        Cr* request = resolve<Cr>(cr);
-        if (request == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
-        Ep* endpoint = resolve<Ep>(ep);
-        const bool brings_one = ep != DAT_HANDLE_NULL;
-        if (brings_one && (endpoint == nullptr || &endpoint->ia() != &request->ia()))
-            return invalid_handle(DAT_INVALID_HANDLE_EP, "ep_handle is no endpoint of this adapter");
-        if (brings_one && request->ep() != nullptr)
-            return invalid_handle(DAT_INVALID_HANDLE_EP, "the request has an endpoint already");
-        if (!brings_one) endpoint = request->ep();
-        if (endpoint == nullptr)
-            return invalid_handle(DAT_INVALID_HANDLE_EP, "the request has no endpoint, and ep_handle is null");
-        PrivateData data;
-        if (const DAT_RETURN result =
-                read_private_data(request->ia(), private_data_size, private_data, DAT_INVALID_ARG3, data);
-            result != success)
-            return result;
-        if (brings_one && endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
-        Ia& ia = request->ia();
-        if (const DAT_RETURN result = endpoint->accept(*request, data); result != success) return result;
-        (void)claim<Cr>(cr);
-        ia.note(DCNT_IA_SP_CR_ACCEPTED);
-        return success;
-    });
+DAT_RETURN calls::cr_accept(Cr& request, DAT_EP_HANDLE ep, DAT_COUNT private_data_size, const DAT_PVOID private_data) {
+    Ep* endpoint = resolve<Ep>(ep);
+    const bool brings_one = ep != DAT_HANDLE_NULL;
+    if (brings_one && (endpoint == nullptr || &endpoint->ia() != &request.ia()))
+        return invalid_handle(DAT_INVALID_HANDLE_EP, "ep_handle is no endpoint of this adapter");
+    if (brings_one && request.ep() != nullptr)
+        return invalid_handle(DAT_INVALID_HANDLE_EP, "the request has an endpoint already");
+    if (!brings_one) endpoint = request.ep();
+    if (endpoint == nullptr)
+        return invalid_handle(DAT_INVALID_HANDLE_EP, "the request has no endpoint, and ep_handle is null");
+    PrivateData data;
+    if (const DAT_RETURN result =
+            read_private_data(request.ia(), private_data_size, private_data, DAT_INVALID_ARG3, data);
+        result != success)
+        return result;
+    if (brings_one && endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
+    Ia& ia = request.ia();
+    if (const DAT_RETURN result = endpoint->accept(request, data); result != success) return result;
+    (void)claim<Cr>(request.handle());
+    ia.note(DCNT_IA_SP_CR_ACCEPTED);
+    return success;
 }
 
-DAT_RETURN calls::cr_reject(DAT_CR_HANDLE cr, DAT_COUNT private_data_size, const DAT_PVOID private_data) {
-    return guarded([&] {
-        Cr* request = resolve<Cr>(cr);
-        if (request == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
-        PrivateData data;
-        if (const DAT_RETURN result =
-                read_private_data(request->ia(), private_data_size, private_data, DAT_INVALID_ARG2, data);
-            result != success)
-            return result;
-        if (const Status status = request->request().reject(data); !status.ok()) return to_return(status);
-        const auto rejected = claim<Cr>(cr);
-        if (rejected == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
-        rejected->ia().note(DCNT_IA_SP_CR_REJECTED);
-        log_refusal(*rejected->release(), "rejected by the program");
-        return success;
-    });
+DAT_RETURN calls::cr_reject(Cr& request, DAT_COUNT private_data_size, const DAT_PVOID private_data) {
+    PrivateData data;
+    if (const DAT_RETURN result =
+            read_private_data(request.ia(), private_data_size, private_data, DAT_INVALID_ARG2, data);
+        result != success)
+        return result;
+    if (const Status status = request.request().reject(data); !status.ok()) return to_return(status);
+    const auto rejected = claim<Cr>(request.handle());
+    if (rejected == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
+    rejected->ia().note(DCNT_IA_SP_CR_REJECTED);
+    log_refusal(*rejected->release(), "rejected by the program");
+    return success;
 }
 
-DAT_RETURN calls::cr_handoff(DAT_CR_HANDLE cr, DAT_CONN_QUAL handoff) {
-    return guarded([&] {
-        const Cr* request = resolve<Cr>(cr);
-        if (request == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
-        Ia& ia = request->ia();
-        return ia.acceptor().hold([&] {
-            Psp* target = ia.find<Psp>([&](const Psp& psp) { return psp.conn_qual() == handoff; });
-            if (target == nullptr)
-                return invalid_parameter(DAT_INVALID_ARG2, explain("the adapter has no public service point %llu",
-                                                                   static_cast<unsigned long long>(handoff)));
-            const auto handed = claim<Cr>(cr);
-            if (handed == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
-            auto redirected = handed->release();
-            redirected->redirect(service_of(port_of(handoff)));
-            target->receive(std::move(redirected));
-            return success;
-        });
+DAT_RETURN calls::cr_handoff(Cr& request, DAT_CONN_QUAL handoff) {
+    const DAT_CR_HANDLE cr = request.handle();
+    Ia& ia = request.ia();
+    return ia.acceptor().hold([&] {
+        Psp* target = ia.find<Psp>([&](const Psp& psp) { return psp.conn_qual() == handoff; });
+        if (target == nullptr)
+            return invalid_parameter(DAT_INVALID_ARG2, explain("the adapter has no public service point %llu",
+                                                               static_cast<unsigned long long>(handoff)));
+        const auto handed = claim<Cr>(cr);
+        if (handed == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
+        auto redirected = handed->release();
+        redirected->redirect(service_of(port_of(handoff)));
+        target->receive(std::move(redirected));
+        return success;
     });
 }
 

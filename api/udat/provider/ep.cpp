@@ -442,88 +442,65 @@ DAT_RETURN adopt_new(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argum
 
 }  // namespace
 
-DAT_RETURN calls::ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd, DAT_EVD_HANDLE request_evd,
+DAT_RETURN calls::ep_create(Ia& owner, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd, DAT_EVD_HANDLE request_evd,
                             DAT_EVD_HANDLE connect_evd, const DAT_EP_ATTR* attr, DAT_EP_HANDLE* ep) {
-    return guarded([&] {
-        Ia* owner = resolve<Ia>(ia);
-        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-        EpParts parts;
-        if (const DAT_RETURN result = find_parts(*owner, {pz, recv_evd, request_evd, connect_evd}, parts);
-            result != success)
-            return result;
-        if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG7, "ep_handle is null");
-        parts.attr = attr != nullptr ? *attr : Ep::default_attributes(owner->device()->attributes());
-        return adopt_new(*owner, parts, DAT_INVALID_ARG6, ep);
-    });
+    EpParts parts;
+    if (const DAT_RETURN result = find_parts(owner, {pz, recv_evd, request_evd, connect_evd}, parts); result != success)
+        return result;
+    if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG7, "ep_handle is null");
+    parts.attr = attr != nullptr ? *attr : Ep::default_attributes(owner.device()->attributes());
+    return adopt_new(owner, parts, DAT_INVALID_ARG6, ep);
 }
 
-DAT_RETURN calls::ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd,
-                                     DAT_EVD_HANDLE request_evd, DAT_EVD_HANDLE connect_evd, DAT_SRQ_HANDLE srq,
-                                     const DAT_EP_ATTR* attr, DAT_EP_HANDLE* ep) {
-    return guarded([&] {
-        Ia* owner = resolve<Ia>(ia);
-        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-        EpParts parts;
-        if (const DAT_RETURN result = find_parts(*owner, {pz, recv_evd, request_evd, connect_evd}, parts);
-            result != success)
-            return result;
-        parts.srq = resolve<Srq>(srq);
-        if (parts.srq == nullptr || &parts.srq->ia() != owner)
-            return invalid_handle(DAT_INVALID_HANDLE_SRQ, "srq_handle is no SRQ of this adapter");
-        if (parts.pz != nullptr && parts.pz != &parts.srq->pz())
-            return invalid_parameter(DAT_INVALID_ARG2, "the SRQ is in another protection zone");
-        if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG7, "ep_attributes is null");
-        if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG8, "ep_handle is null");
-        parts.attr = *attr;
-        parts.attr.max_recv_iov = parts.srq->max_recv_iov();  // receives are those of the queue
-        return adopt_new(*owner, parts, DAT_INVALID_ARG7, ep);
-    });
+DAT_RETURN calls::ep_create_with_srq(Ia& owner, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd, DAT_EVD_HANDLE request_evd,
+                                     DAT_EVD_HANDLE connect_evd, DAT_SRQ_HANDLE srq, const DAT_EP_ATTR* attr,
+                                     DAT_EP_HANDLE* ep) {
+    EpParts parts;
+    if (const DAT_RETURN result = find_parts(owner, {pz, recv_evd, request_evd, connect_evd}, parts); result != success)
+        return result;
+    parts.srq = resolve<Srq>(srq);
+    if (parts.srq == nullptr || &parts.srq->ia() != &owner)
+        return invalid_handle(DAT_INVALID_HANDLE_SRQ, "srq_handle is no SRQ of this adapter");
+    if (parts.pz != nullptr && parts.pz != &parts.srq->pz())
+        return invalid_parameter(DAT_INVALID_ARG2, "the SRQ is in another protection zone");
+    if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG7, "ep_attributes is null");
+    if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG8, "ep_handle is null");
+    parts.attr = *attr;
+    parts.attr.max_recv_iov = parts.srq->max_recv_iov();  // receives are those of the queue
+    return adopt_new(owner, parts, DAT_INVALID_ARG7, ep);
 }
 
-DAT_RETURN calls::ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
-    Ep* endpoint = resolve<Ep>(ep);
-    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+DAT_RETURN calls::ep_query(Ep& endpoint, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
     if (const DAT_RETURN result = check_fields(mask & ~DAT_EP_FIELD_ALL, param); result != success) return result;
-    return endpoint->query(mask, *param);
+    return endpoint.query(mask, *param);
 }
 
-DAT_RETURN calls::ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param) {
-    return guarded([&] {
-        Ep* endpoint = resolve<Ep>(ep);
-        if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-        if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "the parameters are null");
-        if (const DAT_RETURN result = check_modifiable(*endpoint, mask); result != success) return result;
-        EpParts parts = endpoint->parts();
-        if (const DAT_RETURN result = change_parts(parts, *endpoint, mask, *param); result != success) return result;
-        change_attributes(parts.attr, mask, param->ep_attr);
-        return endpoint->modify(parts);
-    });
+DAT_RETURN calls::ep_modify(Ep& endpoint, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param) {
+    if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "the parameters are null");
+    if (const DAT_RETURN result = check_modifiable(endpoint, mask); result != success) return result;
+    EpParts parts = endpoint.parts();
+    if (const DAT_RETURN result = change_parts(parts, endpoint, mask, *param); result != success) return result;
+    change_attributes(parts.attr, mask, param->ep_attr);
+    return endpoint.modify(parts);
 }
 
-DAT_RETURN calls::ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle,
-                                DAT_BOOLEAN* request_idle) {
-    const Ep* endpoint = resolve<Ep>(ep);
-    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    if (state != nullptr) *state = endpoint->dat_state();
-    if (recv_idle != nullptr) *recv_idle = endpoint->idle(QueueKind::Receive) ? DAT_TRUE : DAT_FALSE;
-    if (request_idle != nullptr) *request_idle = endpoint->idle(QueueKind::Send) ? DAT_TRUE : DAT_FALSE;
+DAT_RETURN calls::ep_get_status(Ep& endpoint, DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) {
+    if (state != nullptr) *state = endpoint.dat_state();
+    if (recv_idle != nullptr) *recv_idle = endpoint.idle(QueueKind::Receive) ? DAT_TRUE : DAT_FALSE;
+    if (request_idle != nullptr) *request_idle = endpoint.idle(QueueKind::Send) ? DAT_TRUE : DAT_FALSE;
     return success;
 }
 
 // Receives of a shared queue are not counted per endpoint.
 
-DAT_RETURN calls::ep_recv_query(DAT_EP_HANDLE ep, DAT_COUNT* allocated, DAT_COUNT* span) {
-    const Ep* endpoint = resolve<Ep>(ep);
-    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+DAT_RETURN calls::ep_recv_query(Ep& endpoint, DAT_COUNT* allocated, DAT_COUNT* span) {
     if (allocated != nullptr)
-        *allocated = endpoint->srq() != nullptr ? DAT_VALUE_UNKNOWN : endpoint->outstanding(QueueKind::Receive);
+        *allocated = endpoint.srq() != nullptr ? DAT_VALUE_UNKNOWN : endpoint.outstanding(QueueKind::Receive);
     if (span != nullptr) *span = DAT_VALUE_UNKNOWN;
     return success;
 }
 
-DAT_RETURN calls::ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft, DAT_COUNT hard) {
-    const Ep* endpoint = resolve<Ep>(ep);
-    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
+DAT_RETURN calls::ep_set_watermark(Ep& /*endpoint*/, DAT_COUNT soft, DAT_COUNT hard) {
     if (soft < DAT_WATERMARK_INFINITE)
         return invalid_parameter(DAT_INVALID_ARG2, explain("soft_high_watermark is %d", soft));
     if (hard < DAT_WATERMARK_INFINITE)
@@ -532,17 +509,12 @@ DAT_RETURN calls::ep_set_watermark(DAT_EP_HANDLE ep, DAT_COUNT soft, DAT_COUNT h
     return unlimited ? success : refuse(error(DAT_MODEL_NOT_SUPPORTED), "high watermarks are not supported");
 }
 
-DAT_RETURN calls::ep_reset(DAT_EP_HANDLE ep) {
-    Ep* endpoint = resolve<Ep>(ep);
-    return endpoint == nullptr ? invalid_handle(DAT_INVALID_HANDLE_EP) : endpoint->reset();
-}
+DAT_RETURN calls::ep_reset(Ep& endpoint) { return endpoint.reset(); }
 
-DAT_RETURN calls::ep_free(DAT_EP_HANDLE ep) {
-    const Ep* endpoint = resolve<Ep>(ep);
-    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
-    const EndpointState state = endpoint->state();
-    if (state == EndpointState::Reserved || state == EndpointState::TentativePending) return endpoint->wrong_state();
-    return claim<Ep>(ep) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_EP) : success;
+DAT_RETURN calls::ep_free(Ep& endpoint) {
+    const EndpointState state = endpoint.state();
+    if (state == EndpointState::Reserved || state == EndpointState::TentativePending) return endpoint.wrong_state();
+    return destroy<Ep>(endpoint.handle());
 }
 
 }  // namespace viaduct::dat

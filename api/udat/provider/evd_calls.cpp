@@ -13,70 +13,52 @@ constexpr int all_streams = DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG;
 
 }  // namespace
 
-DAT_RETURN calls::evd_create(DAT_IA_HANDLE ia, DAT_COUNT min_qlen, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags,
+DAT_RETURN calls::evd_create(Ia& owner, DAT_COUNT min_qlen, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags,
                              DAT_EVD_HANDLE* evd) {
-    return guarded([&] {
-        Ia* owner = resolve<Ia>(ia);
-        Cno* notified = resolve<Cno>(cno);
-        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-        if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2, explain("evd_min_qlen is %d", min_qlen));
-        if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != owner))
-            return invalid_handle(DAT_INVALID_HANDLE_CNO, "cno_handle is no CNO of this adapter");
-        if (flags == 0 || (flags & ~all_streams) != 0)
-            return invalid_parameter(DAT_INVALID_ARG4, explain("evd_flags is 0x%x", unsigned{flags}));
-        if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "evd_handle is null");
-        std::unique_ptr<Evd> created;
-        if (const DAT_RETURN result = Evd::create(*owner, min_qlen, notified, flags, created); result != success)
-            return result;
-        *evd = owner->adopt(std::move(created));
-        return success;
-    });
+    Cno* notified = resolve<Cno>(cno);
+    if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2, explain("evd_min_qlen is %d", min_qlen));
+    if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != &owner))
+        return invalid_handle(DAT_INVALID_HANDLE_CNO, "cno_handle is no CNO of this adapter");
+    if (flags == 0 || (flags & ~all_streams) != 0)
+        return invalid_parameter(DAT_INVALID_ARG4, explain("evd_flags is 0x%x", unsigned{flags}));
+    if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "evd_handle is null");
+    std::unique_ptr<Evd> created;
+    if (const DAT_RETURN result = Evd::create(owner, min_qlen, notified, flags, created); result != success)
+        return result;
+    *evd = owner.adopt(std::move(created));
+    return success;
 }
 
-DAT_RETURN calls::evd_query(DAT_EVD_HANDLE evd, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* param) {
-    const Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
+DAT_RETURN calls::evd_query(Evd& dispatcher, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* param) {
     if (const DAT_RETURN result = check_fields(mask & ~DAT_EVD_FIELD_ALL, param); result != success) return result;
-    return dispatcher->query(mask, *param);
+    return dispatcher.query(mask, *param);
 }
 
-DAT_RETURN calls::evd_modify_cno(DAT_EVD_HANDLE evd, DAT_CNO_HANDLE cno) {
-    return guarded([&] {
-        Evd* dispatcher = resolve<Evd>(evd);
-        Cno* notified = resolve<Cno>(cno);
-        if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
-        if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != &dispatcher->ia()))
-            return invalid_handle(DAT_INVALID_HANDLE_CNO, "cno_handle is no CNO of this adapter");
-        dispatcher->set_cno(notified);
-        return success;
-    });
-}
-
-DAT_RETURN calls::evd_enable(DAT_EVD_HANDLE evd) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
-    dispatcher->set_enabled(true);
+DAT_RETURN calls::evd_modify_cno(Evd& dispatcher, DAT_CNO_HANDLE cno) {
+    Cno* notified = resolve<Cno>(cno);
+    if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != &dispatcher.ia()))
+        return invalid_handle(DAT_INVALID_HANDLE_CNO, "cno_handle is no CNO of this adapter");
+    dispatcher.set_cno(notified);
     return success;
 }
 
-DAT_RETURN calls::evd_disable(DAT_EVD_HANDLE evd) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
-    dispatcher->set_enabled(false);
+DAT_RETURN calls::evd_enable(Evd& dispatcher) {
+    dispatcher.set_enabled(true);
     return success;
 }
 
-DAT_RETURN calls::evd_set_unwaitable(DAT_EVD_HANDLE evd) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
-    dispatcher->set_waitable(false);
+DAT_RETURN calls::evd_disable(Evd& dispatcher) {
+    dispatcher.set_enabled(false);
     return success;
 }
 
-DAT_RETURN calls::evd_clear_unwaitable(DAT_EVD_HANDLE evd) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
-    dispatcher->set_waitable(true);
+DAT_RETURN calls::evd_set_unwaitable(Evd& dispatcher) {
+    dispatcher.set_waitable(false);
+    return success;
+}
+
+DAT_RETURN calls::evd_clear_unwaitable(Evd& dispatcher) {
+    dispatcher.set_waitable(true);
     return success;
 }
 
@@ -93,33 +75,25 @@ DAT_RETURN calls::evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT th
     return dispatcher->wait(deadline_after(timeout), static_cast<std::size_t>(threshold), *event, *nmore);
 }
 
-DAT_RETURN calls::evd_resize(DAT_EVD_HANDLE evd, DAT_COUNT min_qlen) {
-    return guarded([&] {
-        Evd* dispatcher = resolve<Evd>(evd);
-        if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
-        if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2, explain("evd_min_qlen is %d", min_qlen));
-        return dispatcher->resize(min_qlen);
-    });
+DAT_RETURN calls::evd_resize(Evd& dispatcher, DAT_COUNT min_qlen) {
+    if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2, explain("evd_min_qlen is %d", min_qlen));
+    return dispatcher.resize(min_qlen);
 }
 
-DAT_RETURN calls::evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
+DAT_RETURN calls::evd_post_se(Evd& dispatcher, const DAT_EVENT* event) {
     if (event == nullptr || event->event_number != DAT_SOFTWARE_EVENT)
         return invalid_parameter(DAT_INVALID_ARG2, "event is no DAT_SOFTWARE_EVENT");
-    if (!dispatcher->takes(DAT_EVD_SOFTWARE_FLAG))
+    if (!dispatcher.takes(DAT_EVD_SOFTWARE_FLAG))
         return invalid_parameter(DAT_INVALID_ARG1, "the EVD was created without DAT_EVD_SOFTWARE_FLAG");
-    if (dispatcher->try_post(*event)) return success;
-    return refuse(error(DAT_QUEUE_FULL), explain("the EVD is full, its length is %d", dispatcher->qlen()));
+    if (dispatcher.try_post(*event)) return success;
+    return refuse(error(DAT_QUEUE_FULL), explain("the EVD is full, its length is %d", dispatcher.qlen()));
 }
 
-DAT_RETURN calls::evd_free(DAT_EVD_HANDLE evd) {
-    Evd* dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
-    dispatcher->ia().acceptor().await_quiet();
-    if (dispatcher->users.in_use())
+DAT_RETURN calls::evd_free(Evd& dispatcher) {
+    dispatcher.ia().acceptor().await_quiet();
+    if (dispatcher.users.in_use())
         return invalid_state(DAT_INVALID_STATE_EVD_IN_USE, "an endpoint, a service point or an adapter uses the EVD");
-    const auto freed = claim<Evd>(evd);
+    const auto freed = claim<Evd>(dispatcher.handle());
     if (freed == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
     freed->close();
     return success;

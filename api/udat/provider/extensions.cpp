@@ -57,6 +57,10 @@ DAT_RETURN print(DAT_HANDLE handle, va_list arguments) noexcept {
     return print_counters(handle, wanted, va_arg(arguments, int) != 0);
 }
 
+DAT_RETURN close(DAT_IA_HANDLE ia) {
+    return with<Ia>(ia, [](Ia& opened) { return calls::ia_close(opened, DAT_CLOSE_ABRUPT_FLAG); });
+}
+
 /// Returns the attributes of an IA that the consumer has not opened.
 DAT_RETURN open_query(const DAT_NAME_PTR name, va_list arguments) {
     auto* ia = va_arg(arguments, DAT_IA_HANDLE*);
@@ -67,27 +71,23 @@ DAT_RETURN open_query(const DAT_NAME_PTR name, va_list arguments) {
     DAT_EVD_HANDLE none = DAT_EVD_ASYNC_EXISTS;
     DAT_IA_HANDLE opened = DAT_HANDLE_NULL;
     if (const DAT_RETURN result = calls::ia_open(name, 1, &none, &opened); result != success) return result;
-    const DAT_RETURN result = calls::ia_query(opened, nullptr, ia_mask, ia_attr, provider_mask, provider_attr);
+    const DAT_RETURN result = with<Ia>(
+        opened, [&](Ia& it) { return calls::ia_query(it, nullptr, ia_mask, ia_attr, provider_mask, provider_attr); });
     if (result == success && ia != nullptr)
         *ia = opened;
     else
-        (void)calls::ia_close(opened, DAT_CLOSE_ABRUPT_FLAG);
+        (void)close(opened);
     return result;
-}
-
-template <class Operation>
-DAT_RETURN with_endpoint(DAT_HANDLE handle, va_list arguments, Operation operation) noexcept {
-    Ep* ep = resolve<Ep>(handle);
-    return ep == nullptr ? invalid_handle(DAT_INVALID_HANDLE_EP) : operation(*ep, arguments);
 }
 
 DAT_RETURN run(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) {
     switch (operation) {
-        case DAT_IB_RDMA_WRITE_IMMED_OP: return with_endpoint(handle, arguments, write_with_immediate);
-        case DAT_IB_FETCH_AND_ADD_OP: return with_endpoint(handle, arguments, fetch_and_add);
-        case DAT_IB_CMP_AND_SWAP_OP: return with_endpoint(handle, arguments, compare_and_swap);
+        case DAT_IB_RDMA_WRITE_IMMED_OP:
+            return with<Ep>(handle, [&](Ep& ep) { return write_with_immediate(ep, arguments); });
+        case DAT_IB_FETCH_AND_ADD_OP: return with<Ep>(handle, [&](Ep& ep) { return fetch_and_add(ep, arguments); });
+        case DAT_IB_CMP_AND_SWAP_OP: return with<Ep>(handle, [&](Ep& ep) { return compare_and_swap(ep, arguments); });
         case DAT_IB_OPEN_QUERY_OP: return open_query(static_cast<DAT_NAME_PTR>(handle), arguments);
-        case DAT_IB_CLOSE_QUERY_OP: return calls::ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
+        case DAT_IB_CLOSE_QUERY_OP: return close(handle);
         case DAT_IB_QUERY_COUNTERS_OP: return query(handle, arguments);
         case DAT_IB_PRINT_COUNTERS_OP: return print(handle, arguments);
         // The sampled counters are counters of ports, which no device has.

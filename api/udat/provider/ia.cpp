@@ -171,7 +171,7 @@ void Ia::on_async_event(const AsyncEvent& event) noexcept {
                 evd->report_overflow();
             return;
         case AsyncEventKind::SharedReceiveQueueLimit:
-            if (const Object* srq = resolve_any(reinterpret_cast<DAT_HANDLE>(event.shared_receive_queue_context)))
+            if (const Object* srq = resolve<Object>(reinterpret_cast<DAT_HANDLE>(event.shared_receive_queue_context)))
                 report(DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, srq->handle(), DAT_SRQ_LOW_WATERMARK_EVENT);
             return;
         // Errors that the peer caused are reported by the end of the connection.
@@ -185,62 +185,55 @@ void Ia::on_async_event(const AsyncEvent& event) noexcept {
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
 DAT_RETURN calls::ia_open(const DAT_NAME_PTR name, DAT_COUNT async_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia) {
-    return guarded([&] {
-        if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG1, "ia_name is null");
-        if (async_evd == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "async_evd_handle is null");
-        if (ia == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "ia_handle is null");
-        const NamedProvider* provider = find_named_provider(name);
-        if (provider == nullptr)
-            return refuse(error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED),
-                          explain("this provider was not loaded for an adapter %s", name));
-        const bool exists = *async_evd == DAT_EVD_ASYNC_EXISTS;
-        Evd* shared = nullptr;
-        if (!exists && *async_evd != DAT_HANDLE_NULL) {
-            shared = resolve<Evd>(*async_evd);
-            if (shared == nullptr || !shared->takes(DAT_EVD_ASYNC_FLAG))
-                return invalid_handle(DAT_INVALID_HANDLE_EVD_ASYNC,
-                                      "async_evd_handle is no EVD that was created with DAT_EVD_ASYNC_FLAG");
-        }
-        const auto wanted = exists ? Ia::AsyncEvd::None : shared == nullptr ? Ia::AsyncEvd::Made : Ia::AsyncEvd::Shared;
-        if (wanted == Ia::AsyncEvd::Made && async_qlen <= 0)
-            return invalid_parameter(DAT_INVALID_ARG2, explain("async_evd_min_qlen is %d", async_qlen));
-        std::unique_ptr<Ia> created;
-        if (const DAT_RETURN result =
-                Ia::open(provider->tables.checking, provider->device, async_qlen, wanted, shared, created);
-            result != success)
-            return result;
-        if (wanted == Ia::AsyncEvd::Made) *async_evd = created->async_evd();
-        *ia = created.release()->handle();
-        return success;
-    });
+    if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG1, "ia_name is null");
+    if (async_evd == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "async_evd_handle is null");
+    if (ia == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "ia_handle is null");
+    const NamedProvider* provider = find_named_provider(name);
+    if (provider == nullptr)
+        return refuse(error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED),
+                      explain("this provider was not loaded for an adapter %s", name));
+    const bool exists = *async_evd == DAT_EVD_ASYNC_EXISTS;
+    Evd* shared = nullptr;
+    if (!exists && *async_evd != DAT_HANDLE_NULL) {
+        shared = resolve<Evd>(*async_evd);
+        if (shared == nullptr || !shared->takes(DAT_EVD_ASYNC_FLAG))
+            return invalid_handle(DAT_INVALID_HANDLE_EVD_ASYNC,
+                                  "async_evd_handle is no EVD that was created with DAT_EVD_ASYNC_FLAG");
+    }
+    const auto wanted = exists ? Ia::AsyncEvd::None : shared == nullptr ? Ia::AsyncEvd::Made : Ia::AsyncEvd::Shared;
+    if (wanted == Ia::AsyncEvd::Made && async_qlen <= 0)
+        return invalid_parameter(DAT_INVALID_ARG2, explain("async_evd_min_qlen is %d", async_qlen));
+    std::unique_ptr<Ia> created;
+    if (const DAT_RETURN result =
+            Ia::open(provider->tables.checking, provider->device, async_qlen, wanted, shared, created);
+        result != success)
+        return result;
+    if (wanted == Ia::AsyncEvd::Made) *async_evd = created->async_evd();
+    *ia = created.release()->handle();
+    return success;
 }
 
-DAT_RETURN calls::ia_query(DAT_IA_HANDLE ia, DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK ia_mask, DAT_IA_ATTR* ia_attr,
+DAT_RETURN calls::ia_query(Ia& adapter, DAT_EVD_HANDLE* async_evd, DAT_IA_ATTR_MASK ia_mask, DAT_IA_ATTR* ia_attr,
                            DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR* provider_attr) {
-    Ia* adapter = resolve<Ia>(ia);
-    if (adapter == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
     if ((ia_mask & ~DAT_IA_FIELD_ALL) != 0) return invalid_parameter(DAT_INVALID_ARG3, "ia_mask has unknown bits");
     if (ia_mask != 0 && ia_attr == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "ia_attributes is null");
     if ((provider_mask & ~DAT_PROVIDER_FIELD_ALL) != 0)
         return invalid_parameter(DAT_INVALID_ARG5, "provider_mask has unknown bits");
     if (provider_mask != 0 && provider_attr == nullptr)
         return invalid_parameter(DAT_INVALID_ARG6, "provider_attributes is null");
-    if (async_evd != nullptr) *async_evd = adapter->async_evd();
-    if (ia_mask != 0) adapter->query_attributes(*ia_attr);
-    if (provider_mask != 0) return guarded([&] { return adapter->query_provider(*provider_attr); });
-    return success;
+    if (async_evd != nullptr) *async_evd = adapter.async_evd();
+    if (ia_mask != 0) adapter.query_attributes(*ia_attr);
+    return provider_mask == 0 ? success : adapter.query_provider(*provider_attr);
 }
 
-DAT_RETURN calls::ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
-    Ia* adapter = resolve<Ia>(ia);
-    if (adapter == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
+DAT_RETURN calls::ia_close(Ia& adapter, DAT_CLOSE_FLAGS flags) {
     if (flags != DAT_CLOSE_ABRUPT_FLAG && flags != DAT_CLOSE_GRACEFUL_FLAG)
         return invalid_parameter(DAT_INVALID_ARG2, explain("ia_flags is 0x%x", unsigned{flags}));
-    adapter->acceptor().await_quiet();
-    if (flags == DAT_CLOSE_GRACEFUL_FLAG && adapter->in_use())
+    adapter.acceptor().await_quiet();
+    if (flags == DAT_CLOSE_GRACEFUL_FLAG && adapter.in_use())
         return invalid_state(DAT_INVALID_STATE_IA_IN_USE, "objects of the adapter exist");
-    if (!adapter->revoke()) return invalid_handle(DAT_INVALID_HANDLE_IA);
-    delete adapter;  // NOLINT(cppcoreguidelines-owning-memory): the handle had it
+    if (!adapter.revoke()) return invalid_handle(DAT_INVALID_HANDLE_IA);
+    delete &adapter;  // NOLINT(cppcoreguidelines-owning-memory): the handle had it
     return success;
 }
 

@@ -125,4 +125,10 @@ std::unique_ptr<T> claim(DAT_HANDLE handle) noexcept {
     return std::unique_ptr<T>(object);
 }
 
+/// Destroys an object that the consumer frees.
+template <class T>
+DAT_RETURN destroy(DAT_HANDLE handle) noexcept {
+    return claim<T>(handle) == nullptr ? invalid_handle(invalid_subtype<T>) : success;
+}
+
 }  // namespace viaduct::dat

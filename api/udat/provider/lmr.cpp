@@ -36,14 +36,12 @@ DAT_RETURN find_memory(DAT_MEM_TYPE type, const DAT_REGION_DESCRIPTION& region, 
 }
 
 /// Checks that each segment is in a region of the IA (dat_lmr_sync_rdma_read(3DAT)).
-DAT_RETURN check_segments(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
-    Ia* owner = resolve<Ia>(ia);
-    if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
+DAT_RETURN check_segments(Ia& owner, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
     if (segments == nullptr && count != 0) return invalid_parameter(DAT_INVALID_ARG2, "local_segments is null");
     for (DAT_VLEN i = 0; i < count; ++i) {
         const DAT_LMR_TRIPLET& segment = segments[i];
         if (segment.segment_length == 0) continue;
-        const Lmr* lmr = owner->find<Lmr>([&](Lmr& one) {
+        const Lmr* lmr = owner.find<Lmr>([&](Lmr& one) {
             return one.region().key() == segment.lmr_context &&
                    one.region().covers(reinterpret_cast<void*>(segment.virtual_address), segment.segment_length);
         });
@@ -80,62 +78,54 @@ void Lmr::query(DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM& param) const noexcept {
     if ((wanted & DAT_LMR_FIELD_REGISTERED_ADDRESS) != 0) param.registered_address = address;
 }
 
-DAT_RETURN calls::lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region, DAT_VLEN length,
+DAT_RETURN calls::lmr_create(Ia& owner, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTION region, DAT_VLEN length,
                              DAT_PZ_HANDLE pz, DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type, DAT_LMR_HANDLE* lmr,
                              DAT_LMR_CONTEXT* lmr_context, DAT_RMR_CONTEXT* rmr_context, DAT_VLEN* registered_length,
                              DAT_VADDR* registered_address) {
-    return guarded([&] {
-        Ia* owner = resolve<Ia>(ia);
-        Pz* zone = resolve<Pz>(pz);
-        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-        if (zone == nullptr || &zone->ia() != owner) return foreign_pz();
-        if ((privileges & ~all_privileges) != 0)
-            return invalid_parameter(DAT_INVALID_ARG6, explain("privileges is 0x%x", unsigned{privileges}));
-        if (va_type == DAT_VA_TYPE_ZB) return zero_based();
-        if (va_type != DAT_VA_TYPE_VA)
-            return invalid_parameter(DAT_INVALID_ARG7, explain("va_type is %d", static_cast<int>(va_type)));
-        if (lmr == nullptr) return invalid_parameter(DAT_INVALID_ARG8, "lmr_handle is null");
-        void* memory = nullptr;
-        if (const DAT_RETURN result = find_memory(type, region, length, memory); result != success) return result;
-        if (length == 0) return invalid_parameter(DAT_INVALID_ARG4, "length is 0");
-        auto created = MemoryRegion::create(zone->domain(), memory, length, to_access(privileges));
-        if (created.status().code() == Code::InvalidParameter)
-            return invalid_parameter(DAT_INVALID_ARG3, created.status().where());
-        if (!created.ok()) return to_return(created.status(), DAT_RESOURCE_MEMORY_REGION);
-        const std::uint32_t key = (*created)->key();
-        const Lmr::Description description{.type = type, .region = region, .privileges = privileges};
-        *lmr = owner->adopt(std::make_unique<Lmr>(*zone, description, std::move(*created)));
-        if (lmr_context != nullptr) *lmr_context = key;
-        if (rmr_context != nullptr) *rmr_context = rmr_context_of(key, privileges);
-        if (registered_length != nullptr) *registered_length = length;
-        if (registered_address != nullptr) *registered_address = reinterpret_cast<DAT_VADDR>(memory);
-        return success;
-    });
-}
-
-DAT_RETURN calls::lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
-    const Lmr* region = resolve<Lmr>(lmr);
-    if (region == nullptr) return invalid_handle(DAT_INVALID_HANDLE_LMR);
-    if (const DAT_RETURN result = check_fields(mask & ~DAT_LMR_FIELD_ALL, param); result != success) return result;
-    region->query(mask, *param);
+    Pz* zone = resolve<Pz>(pz);
+    if (zone == nullptr || &zone->ia() != &owner) return foreign_pz();
+    if ((privileges & ~all_privileges) != 0)
+        return invalid_parameter(DAT_INVALID_ARG6, explain("privileges is 0x%x", unsigned{privileges}));
+    if (va_type == DAT_VA_TYPE_ZB) return zero_based();
+    if (va_type != DAT_VA_TYPE_VA)
+        return invalid_parameter(DAT_INVALID_ARG7, explain("va_type is %d", static_cast<int>(va_type)));
+    if (lmr == nullptr) return invalid_parameter(DAT_INVALID_ARG8, "lmr_handle is null");
+    void* memory = nullptr;
+    if (const DAT_RETURN result = find_memory(type, region, length, memory); result != success) return result;
+    if (length == 0) return invalid_parameter(DAT_INVALID_ARG4, "length is 0");
+    auto created = MemoryRegion::create(zone->domain(), memory, length, to_access(privileges));
+    if (created.status().code() == Code::InvalidParameter)
+        return invalid_parameter(DAT_INVALID_ARG3, created.status().where());
+    if (!created.ok()) return to_return(created.status(), DAT_RESOURCE_MEMORY_REGION);
+    const std::uint32_t key = (*created)->key();
+    const Lmr::Description description{.type = type, .region = region, .privileges = privileges};
+    *lmr = owner.adopt(std::make_unique<Lmr>(*zone, description, std::move(*created)));
+    if (lmr_context != nullptr) *lmr_context = key;
+    if (rmr_context != nullptr) *rmr_context = rmr_context_of(key, privileges);
+    if (registered_length != nullptr) *registered_length = length;
+    if (registered_address != nullptr) *registered_address = reinterpret_cast<DAT_VADDR>(memory);
     return success;
 }
 
-DAT_RETURN calls::lmr_free(DAT_LMR_HANDLE lmr) {
-    const Lmr* region = resolve<Lmr>(lmr);
-    if (region == nullptr) return invalid_handle(DAT_INVALID_HANDLE_LMR);
-    if (region->users.in_use()) return invalid_state(DAT_INVALID_STATE_LMR_IN_USE, "an RMR is bound to the region");
-    return claim<Lmr>(lmr) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_LMR) : success;
+DAT_RETURN calls::lmr_query(Lmr& region, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
+    if (const DAT_RETURN result = check_fields(mask & ~DAT_LMR_FIELD_ALL, param); result != success) return result;
+    region.query(mask, *param);
+    return success;
+}
+
+DAT_RETURN calls::lmr_free(Lmr& region) {
+    if (region.users.in_use()) return invalid_state(DAT_INVALID_STATE_LMR_IN_USE, "an RMR is bound to the region");
+    return destroy<Lmr>(region.handle());
 }
 
 // Memory is coherent with all devices, so these calls only check the segments.
 
-DAT_RETURN calls::lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
-    return check_segments(ia, segments, count);
+DAT_RETURN calls::lmr_sync_rdma_read(Ia& owner, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
+    return check_segments(owner, segments, count);
 }
 
-DAT_RETURN calls::lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
-    return check_segments(ia, segments, count);
+DAT_RETURN calls::lmr_sync_rdma_write(Ia& owner, const DAT_LMR_TRIPLET* segments, DAT_VLEN count) {
+    return check_segments(owner, segments, count);
 }
 
 }  // namespace viaduct::dat

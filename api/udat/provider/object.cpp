@@ -23,7 +23,8 @@ Object::~Object() { revoke(); }
 
 bool Object::revoke() noexcept { return HandleArena::instance().erase(handle_, kind_of(type_)); }
 
-Object* resolve_any(DAT_HANDLE handle) noexcept {
+template <>
+Object* resolve<Object>(DAT_HANDLE handle) noexcept {
     const std::uint8_t kind = HandleArena::instance().kind_of(handle);
     if (kind < kind_of(DAT_HANDLE_TYPE_CR) || kind > kind_of(DAT_HANDLE_TYPE_CSP)) return nullptr;
     return static_cast<Object*>(HandleArena::instance().find(handle, kind));
@@ -79,26 +80,20 @@ DAT_RETURN to_failure(Status status, DAT_RETURN_SUBTYPE resource) noexcept {
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
-DAT_RETURN calls::set_consumer_context(DAT_HANDLE handle, DAT_CONTEXT context) {
-    Object* object = resolve_any(handle);
-    if (object == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
-    object->context = context;
+DAT_RETURN calls::set_consumer_context(Object& object, DAT_CONTEXT context) {
+    object.context = context;
     return success;
 }
 
-DAT_RETURN calls::get_consumer_context(DAT_HANDLE handle, DAT_CONTEXT* context) {
-    const Object* object = resolve_any(handle);
-    if (object == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
+DAT_RETURN calls::get_consumer_context(Object& object, DAT_CONTEXT* context) {
     if (context == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "context is null");
-    *context = object->context;
+    *context = object.context;
     return success;
 }
 
-DAT_RETURN calls::get_handle_type(DAT_HANDLE handle, DAT_HANDLE_TYPE* type) {
-    const Object* object = resolve_any(handle);
-    if (object == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
+DAT_RETURN calls::get_handle_type(Object& object, DAT_HANDLE_TYPE* type) {
     if (type == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "handle_type is null");
-    *type = object->type();
+    *type = object.type();
     return success;
 }
 

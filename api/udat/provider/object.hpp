@@ -57,10 +57,31 @@ T* resolve(DAT_HANDLE handle) noexcept {
     return static_cast<T*>(resolve_object(handle, T::handle_type));
 }
 
+/// Returns the object of a handle of any type, or null.
+template <>
+Object* resolve<Object>(DAT_HANDLE handle) noexcept;
+
 /// As resolve(), for a handle that HandleArena::holds() has confirmed.
 template <class T>
 [[gnu::always_inline]] inline T* resolve_held(DAT_HANDLE handle) noexcept {
     return static_cast<T*>(static_cast<Object*>(HandleArena::find_held(handle, kind_of(T::handle_type))));
+}
+
+/// The subtypes of DAT_INVALID_HANDLE for calls on an object, by its type. There is none for EVDs.
+inline constexpr DAT_RETURN_SUBTYPE invalid_subtypes[] = {
+    DAT_INVALID_HANDLE_CR,  DAT_INVALID_HANDLE_EP,  DAT_NO_SUBTYPE,         DAT_INVALID_HANDLE_IA,
+    DAT_INVALID_HANDLE_LMR, DAT_INVALID_HANDLE_PSP, DAT_INVALID_HANDLE_PZ,  DAT_INVALID_HANDLE_RMR,
+    DAT_INVALID_HANDLE_RSP, DAT_INVALID_HANDLE_CNO, DAT_INVALID_HANDLE_SRQ, DAT_INVALID_HANDLE_CSP};
+template <class T>
+inline constexpr DAT_RETURN_SUBTYPE invalid_subtype = invalid_subtypes[T::handle_type];
+template <>
+inline constexpr DAT_RETURN_SUBTYPE invalid_subtype<Object> = DAT_NO_SUBTYPE;
+
+/// Runs the body of a call on an object.
+template <class T, class Body>
+DAT_RETURN with(DAT_HANDLE handle, Body&& body) {
+    T* object = resolve<T>(handle);
+    return object == nullptr ? invalid_handle(invalid_subtype<T>) : body(*object);
 }
 
 /// A call that may sleep because of an object of type T, which exists as long as the call.
@@ -84,9 +105,6 @@ inline DAT_RETURN zero_based() noexcept {
 inline DAT_RETURN foreign_pz() noexcept {
     return invalid_handle(DAT_INVALID_HANDLE_PZ, "pz_handle is no protection zone of this adapter");
 }
-
-/// Returns the object of a handle of any type, or null.
-Object* resolve_any(DAT_HANDLE handle) noexcept;
 
 /// Returns the handle of an object, or DAT_HANDLE_NULL for null.
 inline DAT_HANDLE handle_of(const Object* object) noexcept {

@@ -9,17 +9,13 @@
 namespace viaduct::dat {
 namespace {
 
-DAT_RETURN create(DAT_PZ_HANDLE pz, DAT_RMR_SCOPE scope, DAT_RMR_HANDLE* rmr) noexcept {
-    return guarded([&] {
-        Pz* zone = resolve<Pz>(pz);
-        if (zone == nullptr) return invalid_handle(DAT_INVALID_HANDLE_PZ);
-        if (rmr == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "rmr_handle is null");
-        const bool for_ep = scope == DAT_RMR_SCOPE_EP;
-        auto window = MemoryWindow::create(zone->domain(), for_ep ? WindowScope::Endpoint : WindowScope::Domain);
-        if (!window.ok()) return to_return(window.status(), DAT_RESOURCE_MEMORY_REGION);
-        *rmr = zone->ia().adopt(std::make_unique<Rmr>(*zone, scope, std::move(*window)));
-        return success;
-    });
+DAT_RETURN create(Pz& zone, DAT_RMR_SCOPE scope, DAT_RMR_HANDLE* rmr) {
+    if (rmr == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "rmr_handle is null");
+    const bool for_ep = scope == DAT_RMR_SCOPE_EP;
+    auto window = MemoryWindow::create(zone.domain(), for_ep ? WindowScope::Endpoint : WindowScope::Domain);
+    if (!window.ok()) return to_return(window.status(), DAT_RESOURCE_MEMORY_REGION);
+    *rmr = zone.ia().adopt(std::make_unique<Rmr>(zone, scope, std::move(*window)));
+    return success;
 }
 
 /// Checks that the privileges for peers are a subset of the region's privileges (dat_rmr_bind(3DAT)).
@@ -78,59 +74,51 @@ void Rmr::query(DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM& param) const noexcept {
     if ((mask & DAT_RMR_FIELD_VA_TYPE) != 0) param.va_type = DAT_VA_TYPE_VA;
 }
 
-DAT_RETURN calls::rmr_create(DAT_PZ_HANDLE pz, DAT_RMR_HANDLE* rmr) { return create(pz, DAT_RMR_SCOPE_PZ, rmr); }
+DAT_RETURN calls::rmr_create(Pz& zone, DAT_RMR_HANDLE* rmr) { return create(zone, DAT_RMR_SCOPE_PZ, rmr); }
 
-DAT_RETURN calls::rmr_create_for_ep(DAT_PZ_HANDLE pz, DAT_RMR_HANDLE* rmr) { return create(pz, DAT_RMR_SCOPE_EP, rmr); }
+DAT_RETURN calls::rmr_create_for_ep(Pz& zone, DAT_RMR_HANDLE* rmr) { return create(zone, DAT_RMR_SCOPE_EP, rmr); }
 
-DAT_RETURN calls::rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {
-    const Rmr* region = resolve<Rmr>(rmr);
-    if (region == nullptr) return invalid_handle(DAT_INVALID_HANDLE_RMR);
+DAT_RETURN calls::rmr_query(Rmr& region, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {
     if (const DAT_RETURN result = check_fields(mask & ~DAT_RMR_FIELD_ALL, param); result != success) return result;
-    region->query(mask, *param);
+    region.query(mask, *param);
     return success;
 }
 
-DAT_RETURN calls::rmr_bind(DAT_RMR_HANDLE rmr, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLET* triplet,
+DAT_RETURN calls::rmr_bind(Rmr& region, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLET* triplet,
                            DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type, DAT_EP_HANDLE ep, DAT_RMR_COOKIE cookie,
                            DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT* context) {
-    return guarded([&] {
-        Rmr* region = resolve<Rmr>(rmr);
-        Lmr* memory = resolve<Lmr>(lmr);
-        Ep* endpoint = resolve<Ep>(ep);
-        if (region == nullptr) return invalid_handle(DAT_INVALID_HANDLE_RMR);
-        if (triplet == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "lmr_triplet is null");
-        const bool unbinds = triplet->segment_length == 0;
-        if (memory == nullptr && !unbinds) return invalid_handle(DAT_INVALID_HANDLE_LMR, "lmr_handle is no region");
-        if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP, "ep_handle is no endpoint");
-        if ((privileges & ~all_privileges) != 0)
-            return invalid_parameter(DAT_INVALID_ARG4, explain("mem_priv is 0x%x", unsigned{privileges}));
-        if (va_type == DAT_VA_TYPE_ZB) return zero_based();
-        if (va_type != DAT_VA_TYPE_VA)
-            return invalid_parameter(DAT_INVALID_ARG5, explain("va_type is %d", static_cast<int>(va_type)));
-        if (context == nullptr) return invalid_parameter(DAT_INVALID_ARG9, "rmr_context is null");
-        if (!unbinds) {
-            const MemoryRegion& whole = memory->region();
-            if (triplet->lmr_context != whole.key() ||
-                !whole.covers(reinterpret_cast<void*>(triplet->virtual_address), triplet->segment_length))
-                return invalid_parameter(
-                    DAT_INVALID_ARG3, explain("%u bytes at 0x%llx are not in the region, which has the context 0x%x",
-                                              triplet->segment_length,
-                                              static_cast<unsigned long long>(triplet->virtual_address), whole.key()));
-            if (&memory->pz() != &region->pz())
-                return refuse(error(DAT_PROTECTION_VIOLATION), "the LMR and the RMR are in different protection zones");
-            if (!allows(*memory, privileges))
-                return refuse(error(DAT_PRIVILEGES_VIOLATION),
-                              explain("mem_priv is 0x%x, the privileges of the LMR are 0x%x", unsigned{privileges},
-                                      unsigned{memory->privileges()}));
-        }
-        if (endpoint->pz() != &region->pz())
-            return refuse(error(DAT_PROTECTION_VIOLATION), "the EP and the RMR are in different protection zones");
-        return region->bind(unbinds ? nullptr : memory, *triplet, privileges, *endpoint, cookie, flags, *context);
-    });
+    Lmr* memory = resolve<Lmr>(lmr);
+    Ep* endpoint = resolve<Ep>(ep);
+    if (triplet == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "lmr_triplet is null");
+    const bool unbinds = triplet->segment_length == 0;
+    if (memory == nullptr && !unbinds) return invalid_handle(DAT_INVALID_HANDLE_LMR, "lmr_handle is no region");
+    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP, "ep_handle is no endpoint");
+    if ((privileges & ~all_privileges) != 0)
+        return invalid_parameter(DAT_INVALID_ARG4, explain("mem_priv is 0x%x", unsigned{privileges}));
+    if (va_type == DAT_VA_TYPE_ZB) return zero_based();
+    if (va_type != DAT_VA_TYPE_VA)
+        return invalid_parameter(DAT_INVALID_ARG5, explain("va_type is %d", static_cast<int>(va_type)));
+    if (context == nullptr) return invalid_parameter(DAT_INVALID_ARG9, "rmr_context is null");
+    if (!unbinds) {
+        const MemoryRegion& whole = memory->region();
+        if (triplet->lmr_context != whole.key() ||
+            !whole.covers(reinterpret_cast<void*>(triplet->virtual_address), triplet->segment_length))
+            return invalid_parameter(
+                DAT_INVALID_ARG3,
+                explain("%u bytes at 0x%llx are not in the region, which has the context 0x%x", triplet->segment_length,
+                        static_cast<unsigned long long>(triplet->virtual_address), whole.key()));
+        if (&memory->pz() != &region.pz())
+            return refuse(error(DAT_PROTECTION_VIOLATION), "the LMR and the RMR are in different protection zones");
+        if (!allows(*memory, privileges))
+            return refuse(error(DAT_PRIVILEGES_VIOLATION),
+                          explain("mem_priv is 0x%x, the privileges of the LMR are 0x%x", unsigned{privileges},
+                                  unsigned{memory->privileges()}));
+    }
+    if (endpoint->pz() != &region.pz())
+        return refuse(error(DAT_PROTECTION_VIOLATION), "the EP and the RMR are in different protection zones");
+    return region.bind(unbinds ? nullptr : memory, *triplet, privileges, *endpoint, cookie, flags, *context);
 }
 
-DAT_RETURN calls::rmr_free(DAT_RMR_HANDLE rmr) {
-    return claim<Rmr>(rmr) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_RMR) : success;
-}
+DAT_RETURN calls::rmr_free(DAT_RMR_HANDLE rmr) { return destroy<Rmr>(rmr); }
 
 }  // namespace viaduct::dat

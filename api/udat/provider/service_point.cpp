@@ -170,11 +170,9 @@ DAT_RETURN Csp::create(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& ev
 
 namespace {
 
-DAT_RETURN find_owner(DAT_IA_HANDLE ia, DAT_EVD_HANDLE evd, Ia*& owner, Evd*& dispatcher) noexcept {
-    owner = resolve<Ia>(ia);
+DAT_RETURN find_evd(const Ia& owner, DAT_EVD_HANDLE evd, Evd*& dispatcher) noexcept {
     dispatcher = resolve<Evd>(evd);
-    if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-    if (dispatcher == nullptr || &dispatcher->ia() != owner || !dispatcher->takes(DAT_EVD_CR_FLAG))
+    if (dispatcher == nullptr || &dispatcher->ia() != &owner || !dispatcher->takes(DAT_EVD_CR_FLAG))
         return invalid_handle(DAT_INVALID_HANDLE_EVD_CR,
                               "evd_handle is no EVD of this adapter that was created with DAT_EVD_CR_FLAG");
     return success;
@@ -182,131 +180,107 @@ DAT_RETURN find_owner(DAT_IA_HANDLE ia, DAT_EVD_HANDLE evd, Ia*& owner, Evd*& di
 
 bool is_known(DAT_PSP_FLAGS flags) noexcept { return flags == DAT_PSP_CONSUMER_FLAG || flags == DAT_PSP_PROVIDER_FLAG; }
 
-template <class T>
-DAT_RETURN free_point(DAT_HANDLE handle, DAT_RETURN_SUBTYPE subtype) noexcept {
-    return claim<T>(handle) == nullptr ? invalid_handle(subtype) : success;
-}
-
 }  // namespace
 
-DAT_RETURN calls::psp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL qual, DAT_EVD_HANDLE evd, DAT_PSP_FLAGS flags,
+DAT_RETURN calls::psp_create(Ia& owner, DAT_CONN_QUAL qual, DAT_EVD_HANDLE evd, DAT_PSP_FLAGS flags,
                              DAT_PSP_HANDLE* psp) {
-    return guarded([&] {
-        Ia* owner = nullptr;
-        Evd* dispatcher = nullptr;
-        if (const DAT_RETURN result = find_owner(ia, evd, owner, dispatcher); result != success) return result;
-        if (!is_known(flags))
-            return invalid_parameter(DAT_INVALID_ARG4, explain("psp_flags is %d", static_cast<int>(flags)));
-        if (psp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "psp_handle is null");
-        return Psp::create(*owner, qual, *dispatcher, flags, *psp);
-    });
+    Evd* dispatcher = nullptr;
+    if (const DAT_RETURN result = find_evd(owner, evd, dispatcher); result != success) return result;
+    if (!is_known(flags))
+        return invalid_parameter(DAT_INVALID_ARG4, explain("psp_flags is %d", static_cast<int>(flags)));
+    if (psp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "psp_handle is null");
+    return Psp::create(owner, qual, *dispatcher, flags, *psp);
 }
 
-DAT_RETURN calls::psp_create_any(DAT_IA_HANDLE ia, DAT_CONN_QUAL* qual, DAT_EVD_HANDLE evd, DAT_PSP_FLAGS flags,
+DAT_RETURN calls::psp_create_any(Ia& owner, DAT_CONN_QUAL* qual, DAT_EVD_HANDLE evd, DAT_PSP_FLAGS flags,
                                  DAT_PSP_HANDLE* psp) {
-    return guarded([&] {
-        Ia* owner = nullptr;
-        Evd* dispatcher = nullptr;
-        if (const DAT_RETURN result = find_owner(ia, evd, owner, dispatcher); result != success) return result;
-        if (qual == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "conn_qual is null");
-        if (!is_known(flags))
-            return invalid_parameter(DAT_INVALID_ARG4, explain("psp_flags is %d", static_cast<int>(flags)));
-        if (psp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "psp_handle is null");
-        constexpr std::uint16_t first = 49152;  // the range of dynamic ports (RFC 6335)
-        constexpr std::uint16_t count = 65535 - first;
-        const std::uint32_t start = std::random_device()();
-        for (std::uint32_t i = 0; i < count; ++i) {
-            const DAT_CONN_QUAL candidate = first + (start + i) % count;
-            const DAT_RETURN result = Psp::create(*owner, candidate, *dispatcher, flags, *psp);
-            if (DAT_GET_TYPE(result) == DAT_CONN_QUAL_IN_USE) continue;
-            if (result != success) return result;
-            *qual = candidate;
-            owner->note(DCNT_IA_PSP_CREATE_ANY);
-            return success;
-        }
-        return refuse(error(DAT_CONN_QUAL_UNAVAILABLE),
-                      explain("all ports from %u to %u are in use", unsigned{first}, first + count - 1u));
-    });
+    Evd* dispatcher = nullptr;
+    if (const DAT_RETURN result = find_evd(owner, evd, dispatcher); result != success) return result;
+    if (qual == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "conn_qual is null");
+    if (!is_known(flags))
+        return invalid_parameter(DAT_INVALID_ARG4, explain("psp_flags is %d", static_cast<int>(flags)));
+    if (psp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "psp_handle is null");
+    constexpr std::uint16_t first = 49152;  // the range of dynamic ports (RFC 6335)
+    constexpr std::uint16_t count = 65535 - first;
+    const std::uint32_t start = std::random_device()();
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const DAT_CONN_QUAL candidate = first + (start + i) % count;
+        const DAT_RETURN result = Psp::create(owner, candidate, *dispatcher, flags, *psp);
+        if (DAT_GET_TYPE(result) == DAT_CONN_QUAL_IN_USE) continue;
+        if (result != success) return result;
+        *qual = candidate;
+        owner.note(DCNT_IA_PSP_CREATE_ANY);
+        return success;
+    }
+    return refuse(error(DAT_CONN_QUAL_UNAVAILABLE),
+                  explain("all ports from %u to %u are in use", unsigned{first}, first + count - 1u));
 }
 
-DAT_RETURN calls::psp_query(DAT_PSP_HANDLE psp, DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM* param) {
-    const Psp* point = resolve<Psp>(psp);
-    if (point == nullptr) return invalid_handle(DAT_INVALID_HANDLE_PSP);
+DAT_RETURN calls::psp_query(Psp& point, DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM* param) {
     if (const DAT_RETURN result = check_fields(mask & ~DAT_PSP_FIELD_ALL, param); result != success) return result;
-    if ((mask & DAT_PSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().number();
-    if ((mask & DAT_PSP_FIELD_CONN_QUAL) != 0) param->conn_qual = point->conn_qual();
-    if ((mask & DAT_PSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point->evd().handle();
-    if ((mask & DAT_PSP_FIELD_PSP_FLAGS) != 0) param->psp_flags = point->flags();
+    if ((mask & DAT_PSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point.ia().number();
+    if ((mask & DAT_PSP_FIELD_CONN_QUAL) != 0) param->conn_qual = point.conn_qual();
+    if ((mask & DAT_PSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point.evd().handle();
+    if ((mask & DAT_PSP_FIELD_PSP_FLAGS) != 0) param->psp_flags = point.flags();
     return success;
 }
 
-DAT_RETURN calls::psp_free(DAT_PSP_HANDLE psp) { return free_point<Psp>(psp, DAT_INVALID_HANDLE_PSP); }
+DAT_RETURN calls::psp_free(DAT_PSP_HANDLE psp) { return destroy<Psp>(psp); }
 
-DAT_RETURN calls::rsp_create(DAT_IA_HANDLE ia, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep, DAT_EVD_HANDLE evd,
-                             DAT_RSP_HANDLE* rsp) {
-    return guarded([&] {
-        Ia* owner = nullptr;
-        Evd* dispatcher = nullptr;
-        Ep* endpoint = resolve<Ep>(ep);
-        if (const DAT_RETURN result = find_owner(ia, evd, owner, dispatcher); result != success) return result;
-        if (ep != DAT_HANDLE_NULL && (endpoint == nullptr || &endpoint->ia() != owner))
-            return invalid_handle(DAT_INVALID_HANDLE_EP, "ep_handle is no endpoint of this adapter");
-        if (rsp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "rsp_handle is null");
-        if (endpoint != nullptr && endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
-        return Rsp::create(*owner, qual, endpoint, *dispatcher, *rsp);
-    });
+DAT_RETURN calls::rsp_create(Ia& owner, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep, DAT_EVD_HANDLE evd, DAT_RSP_HANDLE* rsp) {
+    Evd* dispatcher = nullptr;
+    Ep* endpoint = resolve<Ep>(ep);
+    if (const DAT_RETURN result = find_evd(owner, evd, dispatcher); result != success) return result;
+    if (ep != DAT_HANDLE_NULL && (endpoint == nullptr || &endpoint->ia() != &owner))
+        return invalid_handle(DAT_INVALID_HANDLE_EP, "ep_handle is no endpoint of this adapter");
+    if (rsp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "rsp_handle is null");
+    if (endpoint != nullptr && endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
+    return Rsp::create(owner, qual, endpoint, *dispatcher, *rsp);
 }
 
-DAT_RETURN calls::rsp_query(DAT_RSP_HANDLE rsp, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM* param) {
-    const Rsp* point = resolve<Rsp>(rsp);
-    if (point == nullptr) return invalid_handle(DAT_INVALID_HANDLE_RSP);
+DAT_RETURN calls::rsp_query(Rsp& point, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM* param) {
     if (const DAT_RETURN result = check_fields(mask & ~DAT_RSP_FIELD_ALL, param); result != success) return result;
-    if ((mask & DAT_RSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().number();
-    if ((mask & DAT_RSP_FIELD_CONN_QUAL) != 0) param->conn_qual = point->conn_qual();
-    if ((mask & DAT_RSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point->evd().handle();
-    if ((mask & DAT_RSP_FIELD_EP_HANDLE) != 0) param->ep_handle = point->ep();
+    if ((mask & DAT_RSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point.ia().number();
+    if ((mask & DAT_RSP_FIELD_CONN_QUAL) != 0) param->conn_qual = point.conn_qual();
+    if ((mask & DAT_RSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point.evd().handle();
+    if ((mask & DAT_RSP_FIELD_EP_HANDLE) != 0) param->ep_handle = point.ep();
     return success;
 }
 
-DAT_RETURN calls::rsp_free(DAT_RSP_HANDLE rsp) { return free_point<Rsp>(rsp, DAT_INVALID_HANDLE_RSP); }
+DAT_RETURN calls::rsp_free(DAT_RSP_HANDLE rsp) { return destroy<Rsp>(rsp); }
 
-DAT_RETURN calls::csp_create(DAT_IA_HANDLE ia, DAT_COMM* comm, DAT_IA_ADDRESS_PTR address, DAT_EVD_HANDLE evd,
+DAT_RETURN calls::csp_create(Ia& owner, DAT_COMM* comm, DAT_IA_ADDRESS_PTR address, DAT_EVD_HANDLE evd,
                              DAT_CSP_HANDLE* csp) {
-    return guarded([&] {
-        Ia* owner = nullptr;
-        Evd* dispatcher = nullptr;
-        if (const DAT_RETURN result = find_owner(ia, evd, owner, dispatcher); result != success) return result;
-        if (comm == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "comm is null");
-        if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "ia_address is null");
-        if (csp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "csp_handle is null");
-        if (!is_supported(*comm) || comm->domain != address->sa_family)
-            return refuse(error(DAT_COMM_NOT_SUPPORTED),
-                          "comm is not a byte stream over IP, or ia_address differs from it");
-        const HostAddress host = host_of(address);
-        if (host.empty())
-            return refuse(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED),
-                          explain("address family %d is neither IPv4 nor IPv6", address->sa_family));
-        const bool any = std::ranges::all_of(host.span(), [](std::uint8_t byte) { return byte == 0; });
-        if (!any && !(host == owner->device()->attributes().host))
-            return refuse(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE),
-                          explain("%s is not the address of the adapter, which is %s", text_of(host).c_str(),
-                                  text_of(owner->device()->attributes().host).c_str()));
-        return Csp::create(*owner, *comm, port_of(address), *dispatcher, *csp);
-    });
+    Evd* dispatcher = nullptr;
+    if (const DAT_RETURN result = find_evd(owner, evd, dispatcher); result != success) return result;
+    if (comm == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "comm is null");
+    if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "ia_address is null");
+    if (csp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "csp_handle is null");
+    if (!is_supported(*comm) || comm->domain != address->sa_family)
+        return refuse(error(DAT_COMM_NOT_SUPPORTED),
+                      "comm is not a byte stream over IP, or ia_address differs from it");
+    const HostAddress host = host_of(address);
+    if (host.empty())
+        return refuse(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED),
+                      explain("address family %d is neither IPv4 nor IPv6", address->sa_family));
+    const bool any = std::ranges::all_of(host.span(), [](std::uint8_t byte) { return byte == 0; });
+    if (!any && !(host == owner.device()->attributes().host))
+        return refuse(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE),
+                      explain("%s is not the address of the adapter, which is %s", text_of(host).c_str(),
+                              text_of(owner.device()->attributes().host).c_str()));
+    return Csp::create(owner, *comm, port_of(address), *dispatcher, *csp);
 }
 
-DAT_RETURN calls::csp_query(DAT_CSP_HANDLE csp, DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM* param) {
-    Csp* point = resolve<Csp>(csp);
-    if (point == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CSP);
+DAT_RETURN calls::csp_query(Csp& point, DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM* param) {
     if (const DAT_RETURN result = check_fields(mask & ~DAT_CSP_FIELD_ALL, param); result != success) return result;
-    if ((mask & DAT_CSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point->ia().number();
-    if ((mask & DAT_CSP_FIELD_COMM) != 0) param->comm = &point->comm();
+    if ((mask & DAT_CSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point.ia().number();
+    if ((mask & DAT_CSP_FIELD_COMM) != 0) param->comm = &point.comm();
     if ((mask & DAT_CSP_FIELD_IA_ADDRESS) != 0)
-        param->address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&point->address());
-    if ((mask & DAT_CSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point->evd().handle();
+        param->address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&point.address());
+    if ((mask & DAT_CSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point.evd().handle();
     return success;
 }
 
-DAT_RETURN calls::csp_free(DAT_CSP_HANDLE csp) { return free_point<Csp>(csp, DAT_INVALID_HANDLE_CSP); }
+DAT_RETURN calls::csp_free(DAT_CSP_HANDLE csp) { return destroy<Csp>(csp); }
 
 }  // namespace viaduct::dat

@@ -74,58 +74,48 @@ void Srq::query(DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM& param) const noexcept {
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
-DAT_RETURN calls::srq_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR* attr, DAT_SRQ_HANDLE* srq) {
-    return guarded([&] {
-        Ia* owner = resolve<Ia>(ia);
-        Pz* zone = resolve<Pz>(pz);
-        if (owner == nullptr) return invalid_handle(DAT_INVALID_HANDLE_IA);
-        if (zone == nullptr || &zone->ia() != owner) return foreign_pz();
-        if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "srq_attr is null");
-        if (srq == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "srq_handle is null");
-        const DeviceAttributes& limits = owner->device()->attributes();
-        if (attr->max_recv_dtos <= 0 || attr->max_recv_iov <= 0 || attr->low_watermark < 0 ||
-            attr->low_watermark > attr->max_recv_dtos)
-            return invalid_parameter(DAT_INVALID_ARG3,
-                                     explain("max_recv_dtos %d, max_recv_iov %d and low_watermark %d do not agree",
-                                             attr->max_recv_dtos, attr->max_recv_iov, attr->low_watermark));
-        if (static_cast<std::uint32_t>(attr->max_recv_dtos) > limits.max_queue_depth)
-            return too_deep(attr->max_recv_dtos, limits);
-        if (static_cast<std::uint32_t>(attr->max_recv_iov) > most_segments(limits))
-            return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ),
-                          explain("max_recv_iov %d asked for, max_iov_segments_per_dto is %u", attr->max_recv_iov,
-                                  most_segments(limits)));
-        std::unique_ptr<Srq> created;
-        if (const DAT_RETURN result = Srq::create(*zone, *attr, created); result != success) return result;
-        *srq = owner->adopt(std::move(created));
-        return success;
-    });
-}
-
-DAT_RETURN calls::srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param) {
-    const Srq* queue = resolve<Srq>(srq);
-    if (queue == nullptr) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
-    if (const DAT_RETURN result = check_fields(mask & ~DAT_SRQ_FIELD_ALL, param); result != success) return result;
-    queue->query(mask, *param);
+DAT_RETURN calls::srq_create(Ia& owner, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR* attr, DAT_SRQ_HANDLE* srq) {
+    Pz* zone = resolve<Pz>(pz);
+    if (zone == nullptr || &zone->ia() != &owner) return foreign_pz();
+    if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "srq_attr is null");
+    if (srq == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "srq_handle is null");
+    const DeviceAttributes& limits = owner.device()->attributes();
+    if (attr->max_recv_dtos <= 0 || attr->max_recv_iov <= 0 || attr->low_watermark < 0 ||
+        attr->low_watermark > attr->max_recv_dtos)
+        return invalid_parameter(DAT_INVALID_ARG3,
+                                 explain("max_recv_dtos %d, max_recv_iov %d and low_watermark %d do not agree",
+                                         attr->max_recv_dtos, attr->max_recv_iov, attr->low_watermark));
+    if (static_cast<std::uint32_t>(attr->max_recv_dtos) > limits.max_queue_depth)
+        return too_deep(attr->max_recv_dtos, limits);
+    if (static_cast<std::uint32_t>(attr->max_recv_iov) > most_segments(limits))
+        return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ),
+                      explain("max_recv_iov %d asked for, max_iov_segments_per_dto is %u", attr->max_recv_iov,
+                              most_segments(limits)));
+    std::unique_ptr<Srq> created;
+    if (const DAT_RETURN result = Srq::create(*zone, *attr, created); result != success) return result;
+    *srq = owner.adopt(std::move(created));
     return success;
 }
 
-DAT_RETURN calls::srq_resize(DAT_SRQ_HANDLE srq, DAT_COUNT max_recv_dtos) {
-    Srq* queue = resolve<Srq>(srq);
-    if (queue == nullptr) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
-    if (max_recv_dtos <= 0)
-        return invalid_parameter(DAT_INVALID_ARG2, explain("srq_max_recv_dto is %d", max_recv_dtos));
-    return queue->resize(max_recv_dtos);
+DAT_RETURN calls::srq_query(Srq& queue, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param) {
+    if (const DAT_RETURN result = check_fields(mask & ~DAT_SRQ_FIELD_ALL, param); result != success) return result;
+    queue.query(mask, *param);
+    return success;
 }
 
-DAT_RETURN calls::srq_set_lw(DAT_SRQ_HANDLE srq, DAT_COUNT low_watermark) {
-    Srq* queue = resolve<Srq>(srq);
-    if (queue == nullptr) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
+DAT_RETURN calls::srq_resize(Srq& queue, DAT_COUNT max_recv_dtos) {
+    if (max_recv_dtos <= 0)
+        return invalid_parameter(DAT_INVALID_ARG2, explain("srq_max_recv_dto is %d", max_recv_dtos));
+    return queue.resize(max_recv_dtos);
+}
+
+DAT_RETURN calls::srq_set_lw(Srq& queue, DAT_COUNT low_watermark) {
     DAT_SRQ_PARAM param{};
-    queue->query(DAT_SRQ_FIELD_MAX_RECV_DTO, param);
+    queue.query(DAT_SRQ_FIELD_MAX_RECV_DTO, param);
     if (low_watermark < 0 || low_watermark > param.max_recv_dtos)
         return invalid_parameter(DAT_INVALID_ARG2, explain("low_watermark is %d, max_recv_dtos of the SRQ is %d",
                                                            low_watermark, param.max_recv_dtos));
-    return queue->set_low_watermark(low_watermark);
+    return queue.set_low_watermark(low_watermark);
 }
 
 DAT_RETURN calls::srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie) {
@@ -135,11 +125,9 @@ DAT_RETURN calls::srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT segments, DAT_LMR_
     return result == success ? success : report_failure("dat_srq_post_recv", srq, result);
 }
 
-DAT_RETURN calls::srq_free(DAT_SRQ_HANDLE srq) {
-    const Srq* queue = resolve<Srq>(srq);
-    if (queue == nullptr) return invalid_handle(DAT_INVALID_HANDLE_SRQ);
-    if (queue->users.in_use()) return invalid_state(DAT_INVALID_STATE_SRQ_IN_USE, "an endpoint uses the SRQ");
-    return claim<Srq>(srq) == nullptr ? invalid_handle(DAT_INVALID_HANDLE_SRQ) : success;
+DAT_RETURN calls::srq_free(Srq& queue) {
+    if (queue.users.in_use()) return invalid_state(DAT_INVALID_STATE_SRQ_IN_USE, "an endpoint uses the SRQ");
+    return destroy<Srq>(queue.handle());
 }
 
 }  // namespace viaduct::dat

@@ -288,15 +288,13 @@ DAT_RETURN Ep::bind(MemoryWindow& window, BindRequest request, DAT_COMPLETION_FL
     return reported("dat_ep_post_send", *endpoint, endpoint->post_send(cookie, segments, iov, flags));
 }
 
-DAT_RETURN calls::ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
+DAT_RETURN calls::ep_post_send_with_invalidate(Ep& endpoint, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
                                                DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
                                                DAT_BOOLEAN invalidate, DAT_RMR_CONTEXT context) {
-    Ep* endpoint = resolve<Ep>(ep);
-    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     if (invalidate == DAT_FALSE)
-        return endpoint->post_any({.context = cookie.as_64, .opcode = Opcode::Send}, segments, iov, flags);
-    return endpoint->post_any({.context = cookie.as_64, .opcode = Opcode::SendInvalidate, .remote = {.key = context}},
-                              segments, iov, flags);
+        return endpoint.post_any({.context = cookie.as_64, .opcode = Opcode::Send}, segments, iov, flags);
+    return endpoint.post_any({.context = cookie.as_64, .opcode = Opcode::SendInvalidate, .remote = {.key = context}},
+                             segments, iov, flags);
 }
 
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
@@ -316,20 +314,18 @@ DAT_RETURN calls::ep_post_send_with_invalidate(DAT_EP_HANDLE ep, DAT_COUNT segme
                     endpoint->post_rdma(Opcode::RdmaRead, cookie, segments, iov, remote, flags));
 }
 
-DAT_RETURN calls::ep_post_rdma_read_to_rmr(DAT_EP_HANDLE ep, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
+DAT_RETURN calls::ep_post_rdma_read_to_rmr(Ep& endpoint, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
                                            const DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
-    Ep* endpoint = resolve<Ep>(ep);
-    if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP);
     if (local == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "local_iov is null");
     if (remote == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "remote_buffer is null");
     // A region that is not a window uses the same context for both purposes.
     std::optional<DAT_LMR_CONTEXT> context;
-    (void)endpoint->ia().find<Rmr>([&](const Rmr& rmr) { return (context = rmr.find(*local)).has_value(); });
+    (void)endpoint.ia().find<Rmr>([&](const Rmr& rmr) { return (context = rmr.find(*local)).has_value(); });
     const DAT_LMR_TRIPLET piece{.virtual_address = local->virtual_address,
                                 .segment_length = local->segment_length,
                                 .lmr_context = context.value_or(local->rmr_context)};
-    return endpoint->post_any_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, 1, &piece, remote, flags,
-                                   DAT_INVALID_ARG5);
+    return endpoint.post_any_rdma({.context = cookie.as_64, .opcode = Opcode::RdmaRead}, 1, &piece, remote, flags,
+                                  DAT_INVALID_ARG5);
 }
 
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT segments,

@@ -55,19 +55,20 @@ DAT_RETURN enter(const char* name, Body&& body) noexcept {
     return result == DAT_SUCCESS ? result : report(name, DAT_HANDLE_NULL, result);
 }
 
-/// Like call(), for the number of an adapter.
-template <class... Parameters, class... Arguments>
-DAT_RETURN call_ia(const char* name, DAT_RETURN (*DAT_PROVIDER::*function)(DAT_HANDLE, Parameters...),
-                   DAT_IA_HANDLE number, Arguments... arguments) {
-    return call<DAT_INVALID_HANDLE_IA>(name, function, IaTable::instance().find(number), arguments...);
-}
+inline constexpr DAT_RETURN_SUBTYPE any_object = DAT_INVALID_HANDLE1;
 
-/// Like call(), for an object of any kind.
-template <class... Parameters, class... Arguments>
-DAT_RETURN call_any(const char* name, DAT_RETURN (*DAT_PROVIDER::*function)(DAT_HANDLE, Parameters...),
-                    DAT_HANDLE handle, Arguments... arguments) {
-    const DAT_IA_HANDLE ia = IaTable::instance().find(handle);
-    return call<DAT_INVALID_HANDLE1>(name, function, ia != DAT_HANDLE_NULL ? ia : handle, arguments...);
+/// Like call(), for handles as programs have them: that of an adapter is a number.
+template <DAT_RETURN_SUBTYPE invalid, class... Parameters, class... Arguments>
+[[gnu::always_inline]] inline DAT_RETURN call_number_or_handle(const char* name,
+                                                               DAT_RETURN (*DAT_PROVIDER::*function)(DAT_HANDLE,
+                                                                                                     Parameters...),
+                                                               DAT_HANDLE handle, Arguments... arguments) {
+    if constexpr (invalid == DAT_INVALID_HANDLE_IA) {
+        handle = IaTable::instance().find(handle);
+    } else if constexpr (invalid == any_object) {
+        if (const DAT_IA_HANDLE ia = IaTable::instance().find(handle); ia != DAT_HANDLE_NULL) handle = ia;
+    }
+    return call<invalid>(name, function, handle, arguments...);
 }
 
 }  // namespace viaduct::dat

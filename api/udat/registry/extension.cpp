@@ -64,7 +64,8 @@ DAT_RETURN dispatch(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list argume
     if ((operation & DAT_OPEN_EXTENSION_BASE) != 0)
         return enter(call_name, [&] { return open_query(operation, arguments); });
     if ((operation & DAT_CLOSE_EXTENSION_BASE) != 0) return close_query(handle, operation, arguments);
-    return call_any(call_name, &DAT_PROVIDER::handle_extendedop_func, handle, operation, arguments);
+    return call_number_or_handle<any_object>(call_name, &DAT_PROVIDER::handle_extendedop_func, handle, operation,
+                                             arguments);
 }
 
 }  // namespace

@@ -59,7 +59,8 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen
 }
 
 DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
-    const DAT_RETURN result = call_ia(__func__, &DAT_PROVIDER::ia_close_func, ia, flags);
+    const DAT_RETURN result =
+        call_number_or_handle<DAT_INVALID_HANDLE_IA>(__func__, &DAT_PROVIDER::ia_close_func, ia, flags);
     if (result != DAT_SUCCESS) return result;
     IaTable::instance().erase(ia);
     return DAT_SUCCESS;
