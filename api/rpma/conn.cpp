@@ -36,10 +36,7 @@ Status check_sizes(const ConnSettings& settings, const DeviceAttributes& device)
 }  // namespace
 
 Conn::Conn(std::shared_ptr<ProtectionDomain> domain, const ConnSettings& settings)
-    : domain_(std::move(domain)),
-      timeout_ms_(settings.timeout_ms),
-      registration_(this),
-      qp_number_(handles.number_of(registration_.handle()) + 1) {}
+    : domain_(std::move(domain)), timeout_ms_(settings.timeout_ms), qp_number_(handles.number_of(handle()) + 1) {}
 
 int Conn::create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSettings& settings,
                  std::unique_ptr<Conn>& conn) {
@@ -218,19 +215,13 @@ using namespace viaduct;
 using namespace viaduct::rpma;
 
 int rpma_conn_next_event(struct rpma_conn* conn, enum rpma_conn_event* event) {
-    return guarded(conn, [&] {
-        return wait_on<Conn>(conn, no_conn, [&](Conn& connection) {
-            if (!failure::require({{event != nullptr, "event is NULL"}})) return RPMA_E_INVAL;
-            return connection.next_event(*event);
-        });
-    });
+    return Entry::wait<Conn>(conn, {{event != nullptr, "event is NULL"}},
+                             [&](Conn& connection) { return connection.next_event(*event); });
 }
 
 int rpma_conn_get_event_fd(const struct rpma_conn* conn, int* fd) {
-    return guarded(conn, [&] {
-        Conn* connection = resolve<Conn>(conn);
-        if (!failure::require({{connection != nullptr, no_conn}, {fd != nullptr, "fd is NULL"}})) return RPMA_E_INVAL;
-        const int descriptor = connection->event_fd();
+    return Entry::on<Conn>(conn, {{fd != nullptr, "fd is NULL"}}, [&](Conn& connection) {
+        const int descriptor = connection.event_fd();
         if (descriptor < 0) return failed({Code::SystemError, "cannot create a descriptor"});
         *fd = descriptor;
         return 0;
@@ -238,87 +229,69 @@ int rpma_conn_get_event_fd(const struct rpma_conn* conn, int* fd) {
 }
 
 int rpma_conn_get_private_data(const struct rpma_conn* conn, struct rpma_conn_private_data* pdata) {
-    return guarded(conn, [&] {
-        const Conn* connection = resolve<Conn>(conn);
-        if (!failure::require({{connection != nullptr, no_conn}, {pdata != nullptr, "pdata is NULL"}}))
-            return RPMA_E_INVAL;
-        *pdata = connection->private_data();
+    return Entry::on<Conn>(conn, {{pdata != nullptr, "pdata is NULL"}}, [&](const Conn& connection) {
+        *pdata = connection.private_data();
         return 0;
     });
 }
 
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn* conn, const struct rpma_peer_cfg* pcfg) {
-    return guarded(conn, [&] {
-        Conn* connection = resolve<Conn>(conn);
+    return Entry::on<Conn>(conn, {}, [&](Conn& connection) {
         const PeerCfg* cfg = resolve<PeerCfg>(pcfg);
-        if (!failure::require({{connection != nullptr, no_conn}, {cfg != nullptr, "cfg is NULL"}})) return RPMA_E_INVAL;
-        connection->direct_write_to_pmem = cfg->fields().direct_write_to_pmem.load();
+        if (!failure::require({{cfg != nullptr, "cfg is NULL"}})) return RPMA_E_INVAL;
+        connection.direct_write_to_pmem = cfg->fields().direct_write_to_pmem.load();
         return 0;
     });
 }
 
 int rpma_conn_get_qp_num(const struct rpma_conn* conn, uint32_t* qp_num) {
-    return guarded(conn, [&] {
-        const Conn* connection = resolve<Conn>(conn);
-        if (!failure::require({{connection != nullptr, no_conn}, {qp_num != nullptr, "qp_num is NULL"}}))
-            return RPMA_E_INVAL;
-        *qp_num = connection->qp_number();
+    return Entry::on<Conn>(conn, {{qp_num != nullptr, "qp_num is NULL"}}, [&](const Conn& connection) {
+        *qp_num = connection.qp_number();
         return 0;
     });
 }
 
 int rpma_conn_get_cq(const struct rpma_conn* conn, struct rpma_cq** cq_ptr) {
-    return guarded(conn, [&] {
-        const Conn* connection = resolve<Conn>(conn);
-        if (!failure::require({{connection != nullptr, no_conn}, {cq_ptr != nullptr, "cq_ptr is NULL"}}))
-            return RPMA_E_INVAL;
-        *cq_ptr = connection->cq().handle();
+    return Entry::on<Conn>(conn, {{cq_ptr != nullptr, "cq_ptr is NULL"}}, [&](const Conn& connection) {
+        *cq_ptr = connection.cq().handle();
         return 0;
     });
 }
 
 int rpma_conn_get_rcq(const struct rpma_conn* conn, struct rpma_cq** rcq_ptr) {
-    return guarded(conn, [&] {
-        const Conn* connection = resolve<Conn>(conn);
-        if (!failure::require({{connection != nullptr, no_conn}, {rcq_ptr != nullptr, "rcq_ptr is NULL"}}))
-            return RPMA_E_INVAL;
-        *rcq_ptr = connection->rcq() == nullptr ? nullptr : connection->rcq()->handle();
+    return Entry::on<Conn>(conn, {{rcq_ptr != nullptr, "rcq_ptr is NULL"}}, [&](const Conn& connection) {
+        *rcq_ptr = connection.rcq() == nullptr ? nullptr : connection.rcq()->handle();
         return 0;
     });
 }
 
 int rpma_conn_wait(struct rpma_conn* conn, int flags, struct rpma_cq** cq, bool* is_rcq) {
-    return guarded(conn, [&] {
+    return Entry::wait<Conn>(conn, {{cq != nullptr, "cq is NULL"}}, [&](const Conn& connection) {
         (void)flags;  // has no meaning in librpma either
-        return wait_on<Conn>(conn, no_conn, [&](const Conn& connection) {
-            if (!failure::require({{cq != nullptr, "cq is NULL"}})) return RPMA_E_INVAL;
-            CompletionChannel* channel = connection.shared_channel();
-            if (channel == nullptr) return RPMA_E_NOT_SHARED_CHNL;
-            Cq* found = nullptr;
-            if (const int result = channel->wait(found); result != 0) return result;
-            *cq = found->handle();
-            if (is_rcq != nullptr) *is_rcq = found == connection.rcq();
-            return 0;
-        });
+        CompletionChannel* channel = connection.shared_channel();
+        if (channel == nullptr) return RPMA_E_NOT_SHARED_CHNL;
+        Cq* found = nullptr;
+        if (const int result = channel->wait(found); result != 0) return result;
+        *cq = found->handle();
+        if (is_rcq != nullptr) *is_rcq = found == connection.rcq();
+        return 0;
     });
 }
 
 int rpma_conn_get_compl_fd(const struct rpma_conn* conn, int* fd) {
-    return guarded(conn, [&] {
-        const Conn* connection = resolve<Conn>(conn);
-        if (!failure::require({{connection != nullptr, no_conn}, {fd != nullptr, "fd is NULL"}})) return RPMA_E_INVAL;
-        if (connection->shared_channel() == nullptr) return RPMA_E_NOT_SHARED_CHNL;
-        return connection->cq().get_fd(*fd);
+    return Entry::on<Conn>(conn, {{fd != nullptr, "fd is NULL"}}, [&](const Conn& connection) {
+        if (connection.shared_channel() == nullptr) return RPMA_E_NOT_SHARED_CHNL;
+        return connection.cq().get_fd(*fd);
     });
 }
 
 int rpma_conn_disconnect(struct rpma_conn* conn) {
-    return guarded(conn, [&] {
+    return Entry::run(conn, [&] {
         Conn* connection = resolve<Conn>(conn);
         return connection == nullptr ? invalid(no_conn) : connection->disconnect();
     });
 }
 
 int rpma_conn_delete(struct rpma_conn** conn_ptr) {
-    return guarded(nullptr, [&] { return destroy<Conn>(conn_ptr); });
+    return Entry::run(nullptr, [&] { return destroy<Conn>(conn_ptr); });
 }

@@ -15,8 +15,10 @@
 
 namespace viaduct::rpma {
 
-class Conn final : private EndpointObserver {
+class Conn final : public WithHandle<Conn, rpma_conn, 9>, private EndpointObserver {
 public:
+    static constexpr const char* invalid_handle = no_conn;
+
     /// Of all connections. librpma names no reliability level. What it promises holds at both.
     static constexpr EndpointAttributes attributes{.any_reliable = true,
                                                    .access = {.remote_write = true, .remote_read = true}};
@@ -27,7 +29,6 @@ public:
 
     ~Conn();
 
-    rpma_conn* handle() const noexcept { return static_cast<rpma_conn*>(registration_.handle()); }
     std::uint32_t qp_number() const noexcept { return qp_number_; }
     const Device& device() const noexcept { return *domain_->device(); }
     const Cq& cq() const noexcept { return *cq_; }
@@ -86,7 +87,6 @@ private:
     PrivateData private_data_;               // the peer's; written before private_data_known_
     std::atomic<bool> private_data_known_{false};
     EventChannel<Event> events_{3};  // at most established, lost and closed
-    Registration<Conn> registration_;
     const std::uint32_t qp_number_;  // 24 bits, never 0, unique among existing connections, and not reused soon
     std::unique_ptr<Cq> cq_;
     std::unique_ptr<Cq> rcq_;

@@ -20,22 +20,20 @@ struct ConnSettings {
     rpma_srq* srq = nullptr;
 };
 
-class ConnCfg {
-public:
-    /// The layout of stock librpma.
-    struct Fields {
-        std::atomic<int> timeout_ms{RPMA_DEFAULT_TIMEOUT_MS};
-        std::atomic<std::uint32_t> cq_size{ConnSettings{}.cq_size};
-        std::atomic<std::uint32_t> rcq_size{ConnSettings{}.rcq_size};
-        std::atomic<std::uint32_t> sq_size{ConnSettings{}.sq_size};
-        std::atomic<std::uint32_t> rq_size{ConnSettings{}.rq_size};
-        std::atomic<bool> shared_channel{ConnSettings{}.shared_channel};
-        std::atomic<rpma_srq*> srq{ConnSettings{}.srq};
-    };
+/// The layout of stock librpma.
+struct ConnFields {
+    std::atomic<int> timeout_ms{RPMA_DEFAULT_TIMEOUT_MS};
+    std::atomic<std::uint32_t> cq_size{ConnSettings{}.cq_size};
+    std::atomic<std::uint32_t> rcq_size{ConnSettings{}.rcq_size};
+    std::atomic<std::uint32_t> sq_size{ConnSettings{}.sq_size};
+    std::atomic<std::uint32_t> rq_size{ConnSettings{}.rq_size};
+    std::atomic<bool> shared_channel{ConnSettings{}.shared_channel};
+    std::atomic<rpma_srq*> srq{ConnSettings{}.srq};
+};
 
-    ConnCfg() : registration_(this) {}
-    rpma_conn_cfg* handle() const noexcept { return static_cast<rpma_conn_cfg*>(registration_.handle()); }
-    Fields& fields() const noexcept { return registration_.prefix(); }
+class ConnCfg final : public WithHandle<ConnCfg, rpma_conn_cfg, 5, ConnFields> {
+public:
+    static constexpr const char* invalid_handle = no_cfg;
 
     void set_timeout(int timeout_ms) noexcept {
         fields().timeout_ms = timeout_ms;
@@ -55,7 +53,6 @@ public:
 
 private:
     std::atomic<bool> timeout_set_{false};
-    Registration<ConnCfg, Fields> registration_;
 };
 static_assert(offsetof(ConnCfg::Fields, rq_size) == 16 && offsetof(ConnCfg::Fields, shared_channel) == 20 &&
               offsetof(ConnCfg::Fields, srq) == 24);

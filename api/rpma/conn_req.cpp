@@ -9,8 +9,7 @@
 
 namespace viaduct::rpma {
 
-ConnReq::ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<ConnectionRequest>&& incoming)
-    : conn_(std::move(conn)), registration_(this) {
+ConnReq::ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<ConnectionRequest>&& incoming) : conn_(std::move(conn)) {
     conn_->set_private_data(incoming->private_data());
     incoming_ = std::move(incoming);  // nothing can fail after this
 }
@@ -71,26 +70,23 @@ int refuse_unanswered(ConnReq& req) noexcept {
 
 int rpma_conn_req_new(struct rpma_peer* peer, const char* addr, const char* port, const struct rpma_conn_cfg* cfg,
                       struct rpma_conn_req** req_ptr) {
-    return guarded(peer, [&] {
-        const Peer* owner = resolve<Peer>(peer);
-        ConnSettings settings;
-        if (!failure::require({{owner != nullptr, "peer is not a peer"},
-                               {addr != nullptr, "addr is NULL"},
-                               {port != nullptr, "port is NULL"},
-                               {req_ptr != nullptr, "req_ptr is NULL"}}))
-            return RPMA_E_INVAL;
-        if (!read_settings(cfg, settings)) return invalid(no_cfg);
-        return make_request(*owner, addr, port, settings, req_ptr);
-    });
+    return Entry::on<Peer>(
+        peer,
+        {{addr != nullptr, "addr is NULL"}, {port != nullptr, "port is NULL"}, {req_ptr != nullptr, "req_ptr is NULL"}},
+        [&](const Peer& owner) {
+            ConnSettings settings;
+            if (!read_settings(cfg, settings)) return invalid(no_cfg);
+            return make_request(owner, addr, port, settings, req_ptr);
+        });
 }
 
 int rpma_conn_req_delete(struct rpma_conn_req** req_ptr) {
-    return guarded(nullptr, [&] { return destroy<ConnReq>(req_ptr, refuse_unanswered); });
+    return Entry::run(nullptr, [&] { return destroy<ConnReq>(req_ptr, refuse_unanswered); });
 }
 
 int rpma_conn_req_connect(struct rpma_conn_req** req_ptr, const struct rpma_conn_private_data* pdata,
                           struct rpma_conn** conn_ptr) {
-    return guarded(nullptr, [&] {
+    return Entry::run(nullptr, [&] {
         if (!failure::require({{req_ptr != nullptr, "req_ptr is NULL"}})) return RPMA_E_INVAL;
         const auto req = claim<ConnReq>(*req_ptr);
         if (!failure::require({{req != nullptr, no_req}})) return RPMA_E_INVAL;
@@ -105,10 +101,8 @@ int rpma_conn_req_connect(struct rpma_conn_req** req_ptr, const struct rpma_conn
 }
 
 int rpma_conn_req_get_private_data(const struct rpma_conn_req* req, struct rpma_conn_private_data* pdata) {
-    return guarded(req, [&] {
-        const ConnReq* request = resolve<ConnReq>(req);
-        if (!failure::require({{request != nullptr, no_req}, {pdata != nullptr, "pdata is NULL"}})) return RPMA_E_INVAL;
-        *pdata = request->conn().private_data();
+    return Entry::on<ConnReq>(req, {{pdata != nullptr, "pdata is NULL"}}, [&](const ConnReq& request) {
+        *pdata = request.conn().private_data();
         return 0;
     });
 }

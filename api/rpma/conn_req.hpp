@@ -10,10 +10,11 @@
 namespace viaduct::rpma {
 
 /// Exists until it is answered or sent.
-class ConnReq {
+class ConnReq final : public WithHandle<ConnReq, rpma_conn_req, 8> {
 public:
-    ConnReq(std::unique_ptr<Conn> conn, const Address& remote)
-        : remote_(remote), conn_(std::move(conn)), registration_(this) {}
+    static constexpr const char* invalid_handle = no_req;
+
+    ConnReq(std::unique_ptr<Conn> conn, const Address& remote) : remote_(remote), conn_(std::move(conn)) {}
     /// Takes ownership of the request last: if this throws, the caller still owns it.
     ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<ConnectionRequest>&& incoming);
 
@@ -22,7 +23,6 @@ public:
 
     Conn& conn() noexcept { return *conn_; }
     const Conn& conn() const noexcept { return *conn_; }
-    rpma_conn_req* handle() const noexcept { return static_cast<rpma_conn_req*>(registration_.handle()); }
 
     /// On success the connection is moved out of the request.
     int connect(const PrivateData& private_data, std::unique_ptr<Conn>& conn) noexcept;
@@ -34,7 +34,6 @@ private:
     const Address remote_;                         // of outgoing requests only
     std::unique_ptr<ConnectionRequest> incoming_;  // null for outgoing requests
     std::unique_ptr<Conn> conn_;
-    Registration<ConnReq> registration_;
 };
 
 }  // namespace viaduct::rpma

@@ -107,7 +107,7 @@ int get_context(const Result<DeviceId>& device, ibv_context** context) {
 
 int rpma_utils_get_ibv_context(const char* addr, enum rpma_util_ibv_context_type type,
                                struct ibv_context** ibv_ctx_ptr) {
-    return guarded(nullptr, [&] {
+    return Entry::run(nullptr, [&] {
         const int wanted = type;
         const bool local = wanted == RPMA_UTIL_IBV_CONTEXT_LOCAL;
         if (!failure::require({{addr != nullptr, "addr is NULL"},
@@ -119,7 +119,7 @@ int rpma_utils_get_ibv_context(const char* addr, enum rpma_util_ibv_context_type
 }
 
 int rpma_utils_ibv_context_is_odp_capable(struct ibv_context* ibv_ctx, int* is_odp_capable) {
-    return guarded(ibv_ctx, [&] {
+    return Entry::run(ibv_ctx, [&] {
         const auto id = device_of(ibv_ctx);
         if (!failure::require({{id.has_value(), no_context}, {is_odp_capable != nullptr, "is_odp_capable is NULL"}}))
             return RPMA_E_INVAL;

@@ -148,7 +148,8 @@ namespace {
 
 [[gnu::noinline]] int take_several(Cq& queue, int wanted, ibv_wc* wc, int* got) noexcept {
     if (wanted < 1 || got == nullptr)
-        return refused(queue.handle(), "num_entries is less than 1, or num_entries_got is NULL", "rpma_cq_get_wc");
+        return Entry::refuse(queue.handle(), "num_entries is less than 1, or num_entries_got is NULL",
+                             "rpma_cq_get_wc");
     const std::size_t taken = queue.take({wc, static_cast<std::size_t>(wanted)});
     if (taken == 0) return RPMA_E_NO_COMPLETION;
     *got = static_cast<int>(taken);
@@ -159,7 +160,7 @@ namespace {
 
 int rpma_cq_get_wc(struct rpma_cq* cq, int num_entries, struct ibv_wc* wc, int* num_entries_got) {
     Cq* queue = resolve<Cq>(cq);
-    if (queue == nullptr || wc == nullptr) return refused(cq, "cq is not a completion queue, or wc is NULL");
+    if (queue == nullptr || wc == nullptr) return Entry::refuse(cq, "cq is not a completion queue, or wc is NULL");
     if (num_entries != 1) return take_several(*queue, num_entries, wc, num_entries_got);
     if (!queue->take(*wc)) return RPMA_E_NO_COMPLETION;
     if (num_entries_got != nullptr) *num_entries_got = 1;
@@ -167,19 +168,13 @@ int rpma_cq_get_wc(struct rpma_cq* cq, int num_entries, struct ibv_wc* wc, int* 
 }
 
 int rpma_cq_wait(struct rpma_cq* cq) {
-    return guarded(cq, [&] {
-        return wait_on<Cq>(cq, no_cq, [](Cq& queue) {
-            if (queue.shares_channel()) return RPMA_E_SHARED_CHANNEL;
-            Cq* found = nullptr;
-            return queue.channel().wait(found);
-        });
+    return Entry::wait<Cq>(cq, {}, [&](Cq& queue) {
+        if (queue.shares_channel()) return RPMA_E_SHARED_CHANNEL;
+        Cq* found = nullptr;
+        return queue.channel().wait(found);
     });
 }
 
 int rpma_cq_get_fd(const struct rpma_cq* cq, int* fd) {
-    return guarded(cq, [&] {
-        const Cq* queue = resolve<Cq>(cq);
-        if (!failure::require({{queue != nullptr, no_cq}, {fd != nullptr, "fd is NULL"}})) return RPMA_E_INVAL;
-        return queue->get_fd(*fd);
-    });
+    return Entry::on<Cq>(cq, {{fd != nullptr, "fd is NULL"}}, [&](const Cq& queue) { return queue.get_fd(*fd); });
 }

@@ -45,23 +45,27 @@ private:
     std::atomic<std::size_t> turn_{0};  // the queue to check first, so that a busy queue does not starve the other
 };
 
-class Cq {
+class Cq final : public WithHandle<Cq, rpma_cq, 11> {
 public:
+    static constexpr const char* invalid_handle = no_cq;
+
     /// Creates a queue with its own channel, or with the channel of another queue.
     static Result<std::unique_ptr<Cq>> create(const std::shared_ptr<Device>& device, std::uint32_t capacity,
                                               std::shared_ptr<CompletionChannel> shared_channel = nullptr);
+
+    ~Cq() { end_calls(); }
 
     const std::shared_ptr<CompletionQueue>& queue() const noexcept { return queue_; }
     CompletionChannel& channel() const noexcept { return *channel_; }
     bool shares_channel() const noexcept { return shares_channel_; }
 
     /// Invalidates the handle, and releases the calls that wait for the queue.
-    void end_calls() noexcept { registration_.revoke(); }
+    void end_calls() noexcept {
+        if (revoke()) end_waits(handle());
+    }
 
     /// Stores the descriptor of the channel. Returns 0 or an error of librpma.
     int get_fd(int& fd) const noexcept;
-
-    rpma_cq* handle() const noexcept { return static_cast<rpma_cq*>(registration_.handle()); }
 
     /// For a queue of one connection: delays flushed completions until this flag says that the end was reported.
     void follow(const std::atomic<bool>& end_reported) noexcept { end_reported_ = &end_reported; }
@@ -79,7 +83,7 @@ public:
 
 private:
     Cq(std::shared_ptr<CompletionChannel> channel, bool shares_channel)
-        : channel_(std::move(channel)), shares_channel_(shares_channel), registration_(this) {}
+        : channel_(std::move(channel)), shares_channel_(shares_channel) {}
 
     [[gnu::always_inline]] void show(const Completion& completion, ibv_wc& wc) const noexcept {
         write_wc(completion, completion.code == CompletionCode::Success ? IBV_WC_SUCCESS : failure(completion.code),
@@ -92,7 +96,6 @@ private:
     std::shared_ptr<CompletionQueue> queue_;
     const bool shares_channel_;
     const std::atomic<bool>* end_reported_ = nullptr;  // null for a shared receive queue
-    Registration<Cq> registration_;
 };
 
 /// Creates a channel for the two queues of a connection.

@@ -96,37 +96,28 @@ int take_request(Ep& ep, const ConnSettings& settings, rpma_conn_req** req) {
 }  // namespace
 
 int rpma_ep_listen(struct rpma_peer* peer, const char* addr, const char* port, struct rpma_ep** ep_ptr) {
-    return guarded(peer, [&] {
-        const Peer* owner = resolve<Peer>(peer);
-        if (!failure::require({{owner != nullptr, "peer is not a peer"},
-                               {addr != nullptr, "addr is NULL"},
-                               {port != nullptr, "port is NULL"},
-                               {ep_ptr != nullptr, "ep_ptr is NULL"}}))
-            return RPMA_E_INVAL;
-        return listen(*owner, addr, port, ep_ptr);
-    });
+    return Entry::on<Peer>(
+        peer,
+        {{addr != nullptr, "addr is NULL"}, {port != nullptr, "port is NULL"}, {ep_ptr != nullptr, "ep_ptr is NULL"}},
+        [&](const Peer& owner) { return listen(owner, addr, port, ep_ptr); });
 }
 
 int rpma_ep_shutdown(struct rpma_ep** ep_ptr) {
-    return guarded(nullptr, [&] { return destroy<Ep>(ep_ptr); });
+    return Entry::run(nullptr, [&] { return destroy<Ep>(ep_ptr); });
 }
 
 int rpma_ep_get_fd(const struct rpma_ep* ep, int* fd) {
-    return guarded(ep, [&] {
-        const Ep* endpoint = resolve<Ep>(ep);
-        if (!failure::require({{endpoint != nullptr, no_ep}, {fd != nullptr, "fd is NULL"}})) return RPMA_E_INVAL;
-        *fd = endpoint->fd();
+    return Entry::on<Ep>(ep, {{fd != nullptr, "fd is NULL"}}, [&](const Ep& endpoint) {
+        *fd = endpoint.fd();
         return 0;
     });
 }
 
 int rpma_ep_next_conn_req(struct rpma_ep* ep, const struct rpma_conn_cfg* cfg, struct rpma_conn_req** req_ptr) {
-    return guarded(ep, [&] {
-        return wait_on<Ep>(ep, no_ep, [&](Ep& endpoint) {
-            ConnSettings settings;
-            if (!failure::require({{req_ptr != nullptr, "req_ptr is NULL"}, {read_settings(cfg, settings), no_cfg}}))
-                return RPMA_E_INVAL;
-            return take_request(endpoint, settings, req_ptr);
-        });
+    return Entry::wait<Ep>(ep, {}, [&](Ep& endpoint) {
+        ConnSettings settings;
+        if (!failure::require({{req_ptr != nullptr, "req_ptr is NULL"}, {read_settings(cfg, settings), no_cfg}}))
+            return RPMA_E_INVAL;
+        return take_request(endpoint, settings, req_ptr);
     });
 }

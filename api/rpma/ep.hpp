@@ -9,16 +9,17 @@
 
 namespace viaduct::rpma {
 
-class Ep {
+class Ep final : public WithHandle<Ep, rpma_ep, 10> {
 public:
+    static constexpr const char* invalid_handle = no_ep;
+
     Ep(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<Listener> listener)
-        : domain_(std::move(domain)), listener_(std::move(listener)), registration_(this) {
+        : domain_(std::move(domain)), listener_(std::move(listener)) {
         domain_->users.add();
     }
     ~Ep() { domain_->users.remove(); }
 
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
-    rpma_ep* handle() const noexcept { return static_cast<rpma_ep*>(registration_.handle()); }
     int fd() const noexcept { return listener_->fd(); }
 
     /// Takes the next request, or waits for one. WouldBlock: the descriptor is non-blocking, or a signal interrupted
@@ -30,7 +31,6 @@ private:
 
     const std::shared_ptr<ProtectionDomain> domain_;
     const std::unique_ptr<Listener> listener_;
-    Registration<Ep> registration_;
 };
 
 }  // namespace viaduct::rpma

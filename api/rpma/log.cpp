@@ -90,15 +90,9 @@ int failed(const Status& status) noexcept {
     return to_result(status);
 }
 
-int refused(const void* handle, const char* why, const Call& call) noexcept {
-    failure::because(why);
-    report(call, handle, RPMA_E_INVAL);
-    return RPMA_E_INVAL;
-}
-
 int not_posted(Code code, const char* where, int sys_errno, const void* handle, const Call& call) noexcept {
     const int result = failed({code, where, sys_errno});
-    report(call, handle, result);
+    Api::report(call, handle, result);
     return result;
 }
 
@@ -106,7 +100,7 @@ int not_posted(const Status& status, const void* handle, const Call& call) noexc
     return not_posted(status.code(), status.where(), status.sys_errno(), handle, call);
 }
 
-void report(const Call& call, const void* handle, int result) noexcept {
+void Api::report(const Call& call, const void* handle, int result) noexcept {
     if (result == RPMA_E_NO_COMPLETION || result == RPMA_E_NO_EVENT) return;
     const CancellationHold hold;  // the log function belongs to the program
     if (result == RPMA_E_INVAL && handles.was_inherited(handle)) failure::because(inherited_handle);
@@ -125,13 +119,14 @@ using namespace viaduct::rpma;
 int rpma_log_set_threshold(enum rpma_log_threshold threshold, enum rpma_log_level level) {
     const int wanted = level;
     if (!is_threshold(threshold) || wanted < RPMA_LOG_DISABLED || wanted > RPMA_LOG_LEVEL_DEBUG)
-        return refused(nullptr, "threshold or level is unknown");
+        return Entry::refuse(nullptr, "threshold or level is unknown");
     thresholds[threshold] = level;
     return 0;
 }
 
 int rpma_log_get_threshold(enum rpma_log_threshold threshold, enum rpma_log_level* level) {
-    if (!is_threshold(threshold) || level == nullptr) return refused(nullptr, "threshold is unknown, or level is NULL");
+    if (!is_threshold(threshold) || level == nullptr)
+        return Entry::refuse(nullptr, "threshold is unknown, or level is NULL");
     *level = thresholds[threshold];
     return 0;
 }

@@ -77,39 +77,32 @@ int advise(std::uintptr_t begin, std::size_t length, int advice) noexcept {
 }  // namespace
 
 int rpma_mr_reg(struct rpma_peer* peer, void* ptr, size_t size, int usage, struct rpma_mr_local** mr_ptr) {
-    return guarded(peer, [&] {
-        const Peer* owner = resolve<Peer>(peer);
-        if (!failure::require({{owner != nullptr, "peer is not a peer"},
-                               {ptr != nullptr, "ptr is NULL"},
-                               {size != 0, "size is 0"},
-                               {mr_ptr != nullptr, "mr_ptr is NULL"},
-                               {usage != 0, "usage is 0"},
-                               {(usage & ~all_usages) == 0, "usage has unknown bits"}}))
-            return RPMA_E_INVAL;
-        return register_memory(*owner, ptr, size, usage, mr_ptr);
-    });
+    return Entry::on<Peer>(peer,
+                           {{ptr != nullptr, "ptr is NULL"},
+                            {size != 0, "size is 0"},
+                            {mr_ptr != nullptr, "mr_ptr is NULL"},
+                            {usage != 0, "usage is 0"},
+                            {(usage & ~all_usages) == 0, "usage has unknown bits"}},
+                           [&](const Peer& owner) { return register_memory(owner, ptr, size, usage, mr_ptr); });
 }
 
 int rpma_mr_dereg(struct rpma_mr_local** mr_ptr) {
-    return guarded(nullptr, [&] { return destroy<MrLocal>(mr_ptr); });
+    return Entry::run(nullptr, [&] { return destroy<MrLocal>(mr_ptr); });
 }
 
 int rpma_mr_get_descriptor(const struct rpma_mr_local* mr, void* desc) {
-    return guarded(mr, [&] {
-        const MrLocal* local = resolve<MrLocal>(mr);
-        if (!failure::require({{local != nullptr, "mr is not a local region"}, {desc != nullptr, "desc is NULL"}}))
-            return RPMA_E_INVAL;
+    return Entry::on<MrLocal>(mr, {{desc != nullptr, "desc is NULL"}}, [&](const MrLocal& local) {
         auto* to = static_cast<std::uint8_t*>(desc);
-        to = store(to, reinterpret_cast<std::uint64_t>(local->region().address()));
-        to = store(to, local->region().length());
-        to = store(to, local->key());
-        store(to, static_cast<std::uint8_t>(local->usage()));
+        to = store(to, reinterpret_cast<std::uint64_t>(local.region().address()));
+        to = store(to, local.region().length());
+        to = store(to, local.key());
+        store(to, static_cast<std::uint8_t>(local.usage()));
         return 0;
     });
 }
 
 int rpma_mr_get_descriptor_size(const struct rpma_mr_local* mr, size_t* desc_size) {
-    return guarded(mr, [&] {
+    return Entry::run(mr, [&] {
         if (!failure::require(
                 {{resolve<MrLocal>(mr) != nullptr, "mr is not valid"}, {desc_size != nullptr, "desc_size is NULL"}}))
             return RPMA_E_INVAL;
@@ -119,7 +112,7 @@ int rpma_mr_get_descriptor_size(const struct rpma_mr_local* mr, size_t* desc_siz
 }
 
 int rpma_mr_remote_from_descriptor(const void* desc, size_t desc_size, struct rpma_mr_remote** mr_ptr) {
-    return guarded(nullptr, [&] {
+    return Entry::run(nullptr, [&] {
         if (!failure::require({{desc != nullptr, "desc is NULL"},
                                {mr_ptr != nullptr, "mr_ptr is NULL"},
                                {desc_size >= descriptor_size, "desc_size is less than that of a descriptor"}}))
@@ -129,63 +122,47 @@ int rpma_mr_remote_from_descriptor(const void* desc, size_t desc_size, struct rp
 }
 
 int rpma_mr_remote_delete(struct rpma_mr_remote** mr_ptr) {
-    return guarded(nullptr, [&] { return destroy<MrRemote>(mr_ptr); });
+    return Entry::run(nullptr, [&] { return destroy<MrRemote>(mr_ptr); });
 }
 
 int rpma_mr_get_ptr(const struct rpma_mr_local* mr, void** ptr) {
-    return guarded(mr, [&] {
-        const MrLocal* local = resolve<MrLocal>(mr);
-        if (!failure::require({{local != nullptr, "mr is not a local region"}, {ptr != nullptr, "ptr is NULL"}}))
-            return RPMA_E_INVAL;
-        *ptr = local->region().address();
+    return Entry::on<MrLocal>(mr, {{ptr != nullptr, "ptr is NULL"}}, [&](const MrLocal& local) {
+        *ptr = local.region().address();
         return 0;
     });
 }
 
 int rpma_mr_get_size(const struct rpma_mr_local* mr, size_t* size) {
-    return guarded(mr, [&] {
-        const MrLocal* local = resolve<MrLocal>(mr);
-        if (!failure::require({{local != nullptr, "mr is not a local region"}, {size != nullptr, "size is NULL"}}))
-            return RPMA_E_INVAL;
-        *size = local->region().length();
+    return Entry::on<MrLocal>(mr, {{size != nullptr, "size is NULL"}}, [&](const MrLocal& local) {
+        *size = local.region().length();
         return 0;
     });
 }
 
 int rpma_mr_remote_get_size(const struct rpma_mr_remote* mr, size_t* size) {
-    return guarded(mr, [&] {
-        const MrRemote* remote = resolve<MrRemote>(mr);
-        if (!failure::require({{remote != nullptr, "mr is not a remote region"}, {size != nullptr, "size is NULL"}}))
-            return RPMA_E_INVAL;
-        *size = remote->size();
+    return Entry::on<MrRemote>(mr, {{size != nullptr, "size is NULL"}}, [&](const MrRemote& remote) {
+        *size = remote.size();
         return 0;
     });
 }
 
 int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote* mr, int* flush_type) {
-    return guarded(mr, [&] {
-        const MrRemote* remote = resolve<MrRemote>(mr);
-        if (!failure::require(
-                {{remote != nullptr, "mr is not a remote region"}, {flush_type != nullptr, "flush_type is NULL"}}))
-            return RPMA_E_INVAL;
-        *flush_type = remote->flush_types();
+    return Entry::on<MrRemote>(mr, {{flush_type != nullptr, "flush_type is NULL"}}, [&](const MrRemote& remote) {
+        *flush_type = remote.flush_types();
         return 0;
     });
 }
 
 int rpma_mr_advise(struct rpma_mr_local* mr, size_t offset, size_t len, int advice, uint32_t flags) {
-    return guarded(mr, [&] {
-        const MrLocal* local = resolve<MrLocal>(mr);
-        if (!failure::require({{local != nullptr, "mr is not a local region"},
-                               {(flags & ~std::uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) == 0, "flags has unknown bits"}}))
-            return RPMA_E_INVAL;
-        const auto begin = reinterpret_cast<std::uintptr_t>(local->region().address());
-        if (offset > local->region().length() || len > local->region().length() - offset)
-            return invalid("the range extends beyond the region");
-        const int wanted = to_madvise(advice);
-        if (wanted < 0) return failed({Code::Unsupported, "the advice is unknown"});
-        if (wanted == MADV_POPULATE_WRITE && !local->region().access().local_write)
-            return invalid("the region may not be written");
-        return advise(begin + offset, len, wanted);
-    });
+    return Entry::on<MrLocal>(mr, {{(flags & ~std::uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) == 0, "flags has unknown bits"}},
+                              [&](const MrLocal& local) {
+                                  const auto begin = reinterpret_cast<std::uintptr_t>(local.region().address());
+                                  if (offset > local.region().length() || len > local.region().length() - offset)
+                                      return invalid("the range extends beyond the region");
+                                  const int wanted = to_madvise(advice);
+                                  if (wanted < 0) return failed({Code::Unsupported, "the advice is unknown"});
+                                  if (wanted == MADV_POPULATE_WRITE && !local.region().access().local_write)
+                                      return invalid("the region may not be written");
+                                  return advise(begin + offset, len, wanted);
+                              });
 }

@@ -15,25 +15,26 @@ inline constexpr int all_usages = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DS
                                   RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
                                   RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV;
 
-class MrLocal {
+/// The layout of stock librpma, followed by the ibv_mr to which it points.
+struct LocalFields {
+    const void* ibv_mr = &context;
+    int usage;
+    void *context = nullptr, *pd = nullptr;
+    void* address;
+    std::size_t length;
+    std::uint32_t handle = 0, lkey, rkey;
+};
+
+class MrLocal final : public WithHandle<MrLocal, rpma_mr_local, 3, LocalFields> {
 public:
-    /// The layout of stock librpma, followed by the ibv_mr to which it points.
-    struct Fields {
-        const void* ibv_mr = &context;
-        int usage;
-        void *context = nullptr, *pd = nullptr;
-        void* address;
-        std::size_t length;
-        std::uint32_t handle = 0, lkey, rkey;
-    };
+    static constexpr const char* invalid_handle = "mr is not a local region";
 
     MrLocal(std::unique_ptr<MemoryRegion> region, int usage)
         : region_(std::move(region)),
           address_(reinterpret_cast<std::uintptr_t>(region_->address())),
           key_(region_->key()),
-          usage_(usage),
-          registration_(this) {
-        Fields& shown = registration_.prefix();
+          usage_(usage) {
+        Fields& shown = fields();
         shown.usage = usage;
         shown.address = region_->address();
         shown.length = region_->length();
@@ -43,7 +44,6 @@ public:
     const MemoryRegion& region() const noexcept { return *region_; }
     std::uint32_t key() const noexcept { return key_; }
     int usage() const noexcept { return usage_; }
-    rpma_mr_local* handle() const noexcept { return static_cast<rpma_mr_local*>(registration_.handle()); }
 
     /// Returns a part of the region. The range is not checked here; the device checks that it is in the region.
     Sge piece(std::size_t offset, std::size_t length) const noexcept {
@@ -57,20 +57,23 @@ private:
     const std::uintptr_t address_;
     const std::uint32_t key_;
     const int usage_;
-    Registration<MrLocal, Fields> registration_;
 };
 
-class MrRemote {
+/// The layout of stock librpma.
+struct RemoteFields {
+    std::uint64_t address, size;
+    std::uint32_t key;
+    int usage;
+};
+
+class MrRemote final : public WithHandle<MrRemote, rpma_mr_remote, 4, RemoteFields> {
 public:
-    /// The layout of stock librpma.
-    struct Fields {
-        std::uint64_t address, size;
-        std::uint32_t key;
-        int usage;
-    };
+    static constexpr const char* invalid_handle = "mr is not a remote region";
 
     MrRemote(std::uint64_t address, std::uint64_t size, std::uint32_t key, int usage)
-        : address_(address), size_(size), key_(key), usage_(usage), registration_(this, address, size, key, usage) {}
+        : address_(address), size_(size), key_(key), usage_(usage) {
+        fields() = {.address = address, .size = size, .key = key, .usage = usage};
+    }
 
     std::uint64_t size() const noexcept { return size_; }
     int flush_types() const noexcept {
@@ -90,14 +93,12 @@ public:
         const std::uint64_t wanted = std::max<std::uint64_t>(length, 8);
         return offset < size_ ? std::min(wanted, size_ - offset) : wanted;
     }
-    rpma_mr_remote* handle() const noexcept { return static_cast<rpma_mr_remote*>(registration_.handle()); }
 
 private:
     const std::uint64_t address_;
     const std::uint64_t size_;
     const std::uint32_t key_;
     const int usage_;
-    Registration<MrRemote, Fields> registration_;
 };
 
 }  // namespace viaduct::rpma

@@ -30,10 +30,11 @@ template <class Post>
     const MrLocal* local = resolve<MrLocal>(region);
     if (local == nullptr) [[unlikely]] {
         if (region == nullptr && offset == 0 && length == 0) return post(std::span<const Sge>());
-        return refused(handle, "the local region is not valid, or it is NULL and offset or length is not 0", call);
+        return Entry::refuse(handle, "the local region is not valid, or it is NULL and offset or length is not 0",
+                             call);
     }
     if (length > max_length) [[unlikely]]
-        return refused(handle, "the length exceeds 4 GiB - 1", call);
+        return Entry::refuse(handle, "the length exceeds 4 GiB - 1", call);
     const Sge piece = local->piece(offset, length);
     return post(std::span(&piece, 1));
 }
@@ -61,13 +62,13 @@ bool is_common(std::size_t length, int flags) noexcept { return length <= max_le
                                             std::size_t local_offset, std::size_t length, int flags,
                                             const void* op_context, const Call& call) noexcept {
     Conn* connection = resolve<Conn>(conn);
-    if (connection == nullptr || flags == 0) return refused(conn, no_conn_or_flags, call);
+    if (connection == nullptr || flags == 0) return Entry::refuse(conn, no_conn_or_flags, call);
     return with_pieces(conn, call, local, local_offset, length, [&](std::span<const Sge> pieces) {
         RemoteAddress place;
         if (const MrRemote* target = resolve<MrRemote>(remote); target != nullptr && !pieces.empty())
             place = target->place(remote_offset);
         else if (!pieces.empty() || remote != nullptr || remote_offset != 0)
-            return refused(conn, "the remote region is not valid", call);
+            return Entry::refuse(conn, "the remote region is not valid", call);
         return connection->post(SendRequest{.context = to_context(op_context),
                                             .opcode = kind.opcode,
                                             .with_immediate = kind.with_immediate,
@@ -83,7 +84,7 @@ bool is_common(std::size_t length, int flags) noexcept { return length <= max_le
                                             std::size_t offset, std::size_t length, int flags, const void* op_context,
                                             const Call& call = {}) noexcept {
     Conn* connection = resolve<Conn>(conn);
-    if (connection == nullptr || flags == 0) return refused(conn, no_conn_or_flags, call);
+    if (connection == nullptr || flags == 0) return Entry::refuse(conn, no_conn_or_flags, call);
     return with_pieces(conn, call, src, offset, length, [&](std::span<const Sge> pieces) {
         return connection->post(SendRequest{.context = to_context(op_context),
                                             .opcode = kind.opcode,
@@ -125,7 +126,7 @@ constexpr Call receive_call("rpma_recv");
 [[gnu::noinline]] int receive_generally(rpma_conn* conn, const rpma_mr_local* dst, std::size_t offset, std::size_t len,
                                         const void* op_context) noexcept {
     Conn* connection = resolve<Conn>(conn);
-    if (connection == nullptr) return refused(conn, no_conn, receive_call);
+    if (connection == nullptr) return Entry::refuse(conn, no_conn, receive_call);
     return with_pieces(conn, receive_call, dst, offset, len, [&](std::span<const Sge> pieces) {
         return connection->post(ReceiveRequest{.context = to_context(op_context), .sges = pieces}, receive_call);
     });
@@ -197,9 +198,9 @@ int rpma_atomic_write(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t
                       int flags, const void* op_context) {
     Conn* connection = resolve<Conn>(conn);
     const MrRemote* target = resolve<MrRemote>(dst);
-    if (connection == nullptr || flags == 0) return refused(conn, no_conn_or_flags);
-    if (target == nullptr || src == nullptr) return refused(conn, "dst is not a remote region, or src is NULL");
-    if (dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) return refused(conn, "dst_offset is not a multiple of 8");
+    if (connection == nullptr || flags == 0) return Entry::refuse(conn, no_conn_or_flags);
+    if (target == nullptr || src == nullptr) return Entry::refuse(conn, "dst is not a remote region, or src is NULL");
+    if (dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) return Entry::refuse(conn, "dst_offset is not a multiple of 8");
     const Sge piece{.address = const_cast<char*>(src), .key = 0, .length = RPMA_ATOMIC_WRITE_ALIGNMENT};
     // Fenced so that it is ordered after reads: the backend may implement flushes as reads.
     return connection->post(SendRequest{.context = to_context(op_context),
@@ -216,8 +217,8 @@ int rpma_flush(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_of
     Conn* connection = resolve<Conn>(conn);
     const MrRemote* target = resolve<MrRemote>(dst);
     const int usage = needed_usage(type);
-    if (connection == nullptr || flags == 0) return refused(conn, no_conn_or_flags);
-    if (target == nullptr || usage == 0) return refused(conn, "dst is not a remote region, or type is unknown");
+    if (connection == nullptr || flags == 0) return Entry::refuse(conn, no_conn_or_flags);
+    if (target == nullptr || usage == 0) return Entry::refuse(conn, "dst is not a remote region, or type is unknown");
     const bool persistent = usage == RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
     const auto unsupported = [conn, call = Call()](const char* why) {
         return not_posted(Code::Unsupported, why, 0, conn, call);
@@ -272,8 +273,8 @@ int rpma_conn_req_recv(struct rpma_conn_req* req, struct rpma_mr_local* dst, siz
                        const void* op_context) {
     static constexpr Call call;
     ConnReq* request = resolve<ConnReq>(req);
-    if (request == nullptr) return refused(req, no_req, call);
-    if (dst == nullptr) return refused(req, "dst is NULL", call);
+    if (request == nullptr) return Entry::refuse(req, no_req, call);
+    if (dst == nullptr) return Entry::refuse(req, "dst is NULL", call);
     return with_pieces(req, call, dst, offset, len, [&](std::span<const Sge> pieces) {
         return request->conn().post(ReceiveRequest{.context = to_context(op_context), .sges = pieces}, call);
     });
@@ -283,7 +284,7 @@ int rpma_conn_req_recv(struct rpma_conn_req* req, struct rpma_mr_local* dst, siz
                                    const void* op_context) {
     static constexpr Call call;
     const Srq* queue = resolve<Srq>(srq);
-    if (queue == nullptr) return refused(srq, "srq is not a shared receive queue", call);
+    if (queue == nullptr) return Entry::refuse(srq, "srq is not a shared receive queue", call);
     return with_pieces(srq, call, dst, offset, len, [&](std::span<const Sge> pieces) {
         return result_of_post(queue->queue()->post_receive({.context = to_context(op_context), .sges = pieces}), srq,
                               call);

@@ -27,7 +27,7 @@ int check_unused_peer(const Peer& peer) noexcept {
 }  // namespace
 
 int rpma_peer_new(struct ibv_context* ibv_ctx, struct rpma_peer** peer_ptr) {
-    return guarded(ibv_ctx, [&] {
+    return Entry::run(ibv_ctx, [&] {
         const auto id = device_of(ibv_ctx);
         if (!failure::require({{id.has_value(), no_context}, {peer_ptr != nullptr, "peer_ptr is NULL"}}))
             return RPMA_E_INVAL;
@@ -36,5 +36,5 @@ int rpma_peer_new(struct ibv_context* ibv_ctx, struct rpma_peer** peer_ptr) {
 }
 
 int rpma_peer_delete(struct rpma_peer** peer_ptr) {
-    return guarded(nullptr, [&] { return destroy<Peer>(peer_ptr, check_unused_peer); });
+    return Entry::run(nullptr, [&] { return destroy<Peer>(peer_ptr, check_unused_peer); });
 }

@@ -11,19 +11,19 @@
 namespace viaduct::rpma {
 
 /// Objects created with a peer share its protection domain and may outlive the peer.
-class Peer {
+class Peer final : public WithHandle<Peer, rpma_peer, 1> {
 public:
+    static constexpr const char* invalid_handle = "peer is not a peer";
+
     Peer(std::shared_ptr<ProtectionDomain> domain, const DeviceId& device)
-        : domain_(std::move(domain)), device_(device), registration_(this) {}
+        : domain_(std::move(domain)), device_(device) {}
 
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
     const DeviceId& device() const noexcept { return device_; }
-    rpma_peer* handle() const noexcept { return static_cast<rpma_peer*>(registration_.handle()); }
 
 private:
     const std::shared_ptr<ProtectionDomain> domain_;
     const DeviceId device_;
-    Registration<Peer> registration_;
 };
 
 }  // namespace viaduct::rpma

@@ -7,34 +7,32 @@ using namespace viaduct;
 using namespace viaduct::rpma;
 
 int rpma_peer_cfg_new(struct rpma_peer_cfg** pcfg_ptr) {
-    return guarded(nullptr, [&] { return make_cfg<PeerCfg>(pcfg_ptr); });
+    return Entry::run(nullptr, [&] { return make_cfg<PeerCfg>(pcfg_ptr); });
 }
 
 int rpma_peer_cfg_delete(struct rpma_peer_cfg** pcfg_ptr) {
-    return guarded(nullptr, [&] { return destroy<PeerCfg>(pcfg_ptr); });
+    return Entry::run(nullptr, [&] { return destroy<PeerCfg>(pcfg_ptr); });
 }
 
 int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg* pcfg, bool supported) {
-    return guarded(pcfg, [&] { return set_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported); });
+    return Entry::run(pcfg,
+                      [&] { return set_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported); });
 }
 
 int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg* pcfg, bool* supported) {
-    return guarded(pcfg, [&] { return get_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported); });
+    return Entry::run(pcfg,
+                      [&] { return get_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported); });
 }
 
 int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg* pcfg, void* desc) {
-    return guarded(pcfg, [&] {
-        const PeerCfg* cfg = resolve<PeerCfg>(pcfg);
-        if (!failure::require(
-                {{cfg != nullptr, "pcfg is not a configuration of a peer"}, {desc != nullptr, "desc is NULL"}}))
-            return RPMA_E_INVAL;
-        *static_cast<std::uint8_t*>(desc) = cfg->fields().direct_write_to_pmem ? 1 : 0;
+    return Entry::on<PeerCfg>(pcfg, {{desc != nullptr, "desc is NULL"}}, [&](const PeerCfg& cfg) {
+        *static_cast<std::uint8_t*>(desc) = cfg.fields().direct_write_to_pmem ? 1 : 0;
         return 0;
     });
 }
 
 int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg* pcfg, size_t* desc_size) {
-    return guarded(pcfg, [&] {
+    return Entry::run(pcfg, [&] {
         if (!failure::require({{resolve<PeerCfg>(pcfg) != nullptr, "pcfg is not valid"},
                                {desc_size != nullptr, "desc_size is NULL"}}))
             return RPMA_E_INVAL;
@@ -44,7 +42,7 @@ int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg* pcfg, size_t* 
 }
 
 int rpma_peer_cfg_from_descriptor(const void* desc, size_t desc_size, struct rpma_peer_cfg** pcfg_ptr) {
-    return guarded(nullptr, [&] {
+    return Entry::run(nullptr, [&] {
         if (desc == nullptr || desc_size < sizeof(std::uint8_t)) return invalid("desc is NULL, or desc_size is 0");
         const bool supported = *static_cast<const std::uint8_t*>(desc) != 0;
         if (const int result = make_cfg<PeerCfg>(pcfg_ptr); result != 0) return result;

@@ -8,19 +8,16 @@
 
 namespace viaduct::rpma {
 
-class PeerCfg {
-public:
-    /// The layout of stock librpma.
-    struct Fields {
-        std::atomic<bool> direct_write_to_pmem{false};
-    };
+/// The layout of stock librpma.
+struct PeerFields {
+    std::atomic<bool> direct_write_to_pmem{false};
+};
 
-    PeerCfg() : registration_(this) {}
-    rpma_peer_cfg* handle() const noexcept { return static_cast<rpma_peer_cfg*>(registration_.handle()); }
-    Fields& fields() const noexcept { return registration_.prefix(); }
+class PeerCfg final : public WithHandle<PeerCfg, rpma_peer_cfg, 2, PeerFields> {
+public:
+    static constexpr const char* invalid_handle = "pcfg is not a configuration of a peer";
 
 private:
-    Registration<PeerCfg, Fields> registration_;
 };
 
 }  // namespace viaduct::rpma

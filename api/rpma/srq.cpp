@@ -32,29 +32,23 @@ int check_unused_srq(const Srq& srq) noexcept {
 }  // namespace
 
 int rpma_srq_new(struct rpma_peer* peer, struct rpma_srq_cfg* cfg, struct rpma_srq** srq_ptr) {
-    return guarded(peer, [&] {
-        const Peer* owner = resolve<Peer>(peer);
+    return Entry::on<Peer>(peer, {}, [&](const Peer& owner) {
         const SrqCfg* wanted = resolve<SrqCfg>(cfg);
         if (!failure::require(
-                {{owner != nullptr, "peer is not a peer"},
-                 {cfg == nullptr || wanted != nullptr, "cfg is not a configuration of shared receive queues"},
+                {{cfg == nullptr || wanted != nullptr, "cfg is not a configuration of shared receive queues"},
                  {srq_ptr != nullptr, "srq_ptr is NULL"}}))
             return RPMA_E_INVAL;
-        return make_srq(*owner, wanted == nullptr ? SrqSettings{} : wanted->settings(), srq_ptr);
+        return make_srq(owner, wanted == nullptr ? SrqSettings{} : wanted->settings(), srq_ptr);
     });
 }
 
 int rpma_srq_delete(struct rpma_srq** srq_ptr) {
-    return guarded(nullptr, [&] { return destroy<Srq>(srq_ptr, check_unused_srq); });
+    return Entry::run(nullptr, [&] { return destroy<Srq>(srq_ptr, check_unused_srq); });
 }
 
 int rpma_srq_get_rcq(const struct rpma_srq* srq, struct rpma_cq** rcq_ptr) {
-    return guarded(srq, [&] {
-        const Srq* queue = resolve<Srq>(srq);
-        if (!failure::require(
-                {{queue != nullptr, "srq is not a shared receive queue"}, {rcq_ptr != nullptr, "rcq_ptr is NULL"}}))
-            return RPMA_E_INVAL;
-        *rcq_ptr = queue->rcq() == nullptr ? nullptr : queue->rcq()->handle();
+    return Entry::on<Srq>(srq, {{rcq_ptr != nullptr, "rcq_ptr is NULL"}}, [&](const Srq& queue) {
+        *rcq_ptr = queue.rcq() == nullptr ? nullptr : queue.rcq()->handle();
         return 0;
     });
 }

@@ -11,13 +11,10 @@ namespace viaduct {
 class VIADUCT_EXPORT HandleArena : public HandleSlots<sizeof(const void*)> {
 public:
     /// Never destroyed.
-    static HandleArena& instance() noexcept { return instance_; }
+    static constexpr HandleArena& instance() noexcept { return instance_; }
 
     /// Creates a handle with the table as its first word. Null: all slots are in use. Throws std::bad_alloc.
-    void* insert(const void* table, std::uint8_t kind, void* object);
-
-    /// Invalidates a handle; its first word remains. False: it is not valid. Of concurrent calls, one returns true.
-    bool erase(void* handle, std::uint8_t kind) noexcept;
+    void* insert(const void* table, std::uint8_t type, void* object);
 
     /// The first word of a handle that holds() has confirmed. It need not be valid.
     [[gnu::always_inline]] static const void* table_of_held(const void* handle) noexcept {

@@ -30,74 +30,70 @@ public:
     /// Creates a handle for an object, which is not null. `make_face(void*)` fills in the face, which is that of the
     /// handle that used the slot before, or all zeros. Null: all slots are in use. Throws std::bad_alloc.
     template <class MakeFace>
-    void* insert(std::uint8_t kind, void* object, MakeFace make_face) {
+    void* insert(std::uint8_t type, void* object, MakeFace make_face) {
         const std::lock_guard lock(mutex_);
         Slot* slot = take_slot();
         if (slot == nullptr) return nullptr;
         make_face(static_cast<void*>(slot->face.data()));
         slot->next = nullptr;
         slot->object.store(object, std::memory_order_relaxed);
-        slot->kind.store(kind, std::memory_order_release);
+        slot->kind.store(kind_of(type), std::memory_order_release);
         const std::size_t place = place_of(slot);
         if (place == used_.load(std::memory_order_relaxed)) used_.store(place + 1, std::memory_order_release);
         return slot;
     }
 
-    /// Invalidates a handle; its face remains. Returns its object, or null if it is not valid. Of concurrent calls, one
-    /// returns the object.
-    void* take(void* handle, std::uint8_t kind) noexcept {
+    /// Invalidates a handle if it is that of this object; its face remains. Returns whether it was. Of concurrent
+    /// calls, one returns true.
+    bool end(void* handle, std::uint8_t type, const void* object) noexcept {
         const std::lock_guard lock(mutex_);
-        void* object = find(handle, kind);
-        if (object != nullptr) end(static_cast<Slot*>(handle));
-        return object;
-    }
-
-    /// Invalidates a handle if it is that of this object. Returns whether it is.
-    bool end(void* handle, std::uint8_t kind, const void* object) noexcept {
-        const std::lock_guard lock(mutex_);
-        if (find(handle, kind) != object) return false;
+        if (object == nullptr || find(handle, type) != object) return false;
         end(static_cast<Slot*>(handle));
         return true;
     }
 
-    /// Finds several handles with fewer loads. Handles that are created later are not found.
+    /// Finds several handles with fewer loads. Handles that are created later may not be found.
     class View {
     public:
         explicit View(const HandleSlots& slots) noexcept
-            : used_(slots.used_.load(std::memory_order_acquire)), base_(slots.base_.load(std::memory_order_relaxed)) {}
+            : outside_(slots.outside_.load(std::memory_order_acquire)),
+              base_(reinterpret_cast<std::uintptr_t>(slots.base_.load(std::memory_order_relaxed))) {}
 
         /// As HandleSlots::find().
-        [[gnu::always_inline]] void* find(const void* handle, std::uint8_t kind) const noexcept {
-            return place_of(handle, base_) < used_ ? find_held(handle, kind) : nullptr;
+        [[gnu::always_inline]] void* find(const void* handle, std::uint8_t type) const noexcept {
+            const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(handle) - base_;
+            return (offset & outside_) == 0 ? find_held(handle, type) : nullptr;
         }
 
     private:
-        const std::size_t used_;  // read before the base: see insert()
+        const std::uintptr_t outside_;  // read before the base: see take_slot()
         const std::uintptr_t base_;
     };
 
-    /// The object of a valid handle of this kind, otherwise null.
-    [[gnu::always_inline]] void* find(const void* handle, std::uint8_t kind) const noexcept {
-        return View(*this).find(handle, kind);
+    /// The object of a valid handle of this type, otherwise null.
+    [[gnu::always_inline]] void* find(const void* handle, std::uint8_t type) const noexcept {
+        return View(*this).find(handle, type);
     }
 
-    /// As find(), for a pointer that holds() has confirmed.
-    [[gnu::always_inline]] static void* find_held(const void* handle, std::uint8_t kind) noexcept {
+    /// As find(), for a pointer to a slot.
+    [[gnu::always_inline]] static void* find_held(const void* handle, std::uint8_t type) noexcept {
         const auto* slot = static_cast<const Slot*>(handle);
-        if (slot->kind.load(std::memory_order_acquire) != kind) return nullptr;
+        if (slot->kind.load(std::memory_order_acquire) != kind_of(type)) return nullptr;
         void* object = slot->object.load(std::memory_order_relaxed);
         if (object == nullptr) __builtin_unreachable();
         return object;
     }
 
-    /// The kind of a valid handle, otherwise 0.
-    [[gnu::always_inline]] std::uint8_t kind_of(const void* handle) const noexcept {
-        return holds(handle) ? static_cast<const Slot*>(handle)->kind.load(std::memory_order_acquire) : std::uint8_t{0};
+    /// As find(), for a handle of any type.
+    void* find_any(const void* handle) const noexcept {
+        if (!holds(handle)) return nullptr;
+        const auto* slot = static_cast<const Slot*>(handle);
+        return slot->kind.load(std::memory_order_acquire) == 0 ? nullptr : slot->object.load(std::memory_order_relaxed);
     }
 
     /// Whether the pointer is, or was, one of these handles, so that its face can be read.
     [[gnu::always_inline]] bool holds(const void* pointer) const noexcept {
-        const std::size_t used = used_.load(std::memory_order_acquire);  // before the base: see insert()
+        const std::size_t used = used_.load(std::memory_order_acquire);  // before the base, which is set first
         return place_of(pointer) < used;
     }
 
@@ -117,29 +113,32 @@ public:
     /// The number of a handle's slot: unique among valid handles, and not reused soon.
     std::uint32_t number_of(const void* handle) const noexcept { return static_cast<std::uint32_t>(place_of(handle)); }
 
+    static constexpr std::size_t face_size = face_bytes;
+
 private:
+    static constexpr std::uint8_t kind_of(std::uint8_t type) noexcept { return static_cast<std::uint8_t>(type + 1); }
+
     struct Contents {
         std::array<std::byte, face_bytes> face;
         std::atomic<void*> object;       // in the slot of an inherited handle: the slot
-        std::atomic<std::uint8_t> kind;  // 0: not valid
+        std::atomic<std::uint8_t> kind;  // kind_of(its type), or 0: not valid
         void* next;                      // the slot that was invalidated after this one
     };
     /// Its size is a power of two.
     struct alignas(std::bit_ceil(sizeof(Contents))) Slot : Contents {};
 
-    static constexpr std::size_t max_slots = (std::size_t{32} << 20) / sizeof(Slot);
+    static constexpr std::size_t region_bytes = std::size_t{32} << 20;
+    static constexpr std::size_t max_slots = region_bytes / sizeof(Slot);
     static constexpr std::size_t idle_slots = 4096;
 
     [[gnu::always_inline]] std::uintptr_t offset_of(const void* pointer) const noexcept {
-        return reinterpret_cast<std::uintptr_t>(pointer) - base_.load(std::memory_order_relaxed);
+        return reinterpret_cast<std::uintptr_t>(pointer) -
+               reinterpret_cast<std::uintptr_t>(base_.load(std::memory_order_relaxed));
     }
 
     /// The number of a slot. If the pointer is not the address of a slot, the number is larger than that of any slot.
-    [[gnu::always_inline]] static std::size_t place_of(const void* pointer, std::uintptr_t base) noexcept {
-        return std::rotr(reinterpret_cast<std::uintptr_t>(pointer) - base, std::countr_zero(sizeof(Slot)));
-    }
     [[gnu::always_inline]] std::size_t place_of(const void* pointer) const noexcept {
-        return place_of(pointer, base_.load(std::memory_order_relaxed));
+        return std::rotr(offset_of(pointer), std::countr_zero(sizeof(Slot)));
     }
 
     Slot* take_slot() {
@@ -151,24 +150,24 @@ private:
             return slot;
         }
         if (used == max_slots) return nullptr;
-        if (base_.load(std::memory_order_relaxed) == 0) {
-            void* memory = reserve_memory(max_slots * sizeof(Slot));
-            base_.store(reinterpret_cast<std::uintptr_t>(memory), std::memory_order_relaxed);
+        if (used == 0) {
+            base_.store(static_cast<Slot*>(reserve_memory(region_bytes)), std::memory_order_relaxed);
+            outside_.store(~(region_bytes - sizeof(Slot)), std::memory_order_release);
         }
-        void* const memory = reinterpret_cast<void*>(base_.load(std::memory_order_relaxed) + used * sizeof(Slot));
+        Slot* const memory = base_.load(std::memory_order_relaxed) + used;
 #if defined(__SANITIZE_ADDRESS__)
         // Objects of valid handles have not leaked. The search for leaks reads all of a region.
         constexpr std::size_t region_slots = 1024;
         if (used % region_slots == 0) __lsan_register_root_region(memory, region_slots * sizeof(Slot));
 #endif
-        return new (memory) Slot{};
+        return new (static_cast<void*>(memory)) Slot{};
     }
 
     /// In a forked child: invalidates the handles of the parent.
     static void forget_all(void* slots) noexcept {
         auto& own = *static_cast<HandleSlots*>(slots);
         for (std::size_t place = 0; place < own.used_.load(); ++place) {
-            auto* const slot = reinterpret_cast<Slot*>(own.base_.load()) + place;
+            Slot* const slot = own.base_.load() + place;
             if (slot->kind.load() == 0) continue;
 #if defined(__SANITIZE_ADDRESS__)
             __lsan_ignore_object(slot->object.load());  // the child keeps what its parent has made
@@ -188,7 +187,11 @@ private:
         ++idle_;
     }
 
-    std::atomic<std::uintptr_t> base_{0};   // set before used_ first grows
+    static inline constinit Slot no_slot_{};
+
+    // Before there are slots, only the address of no_slot_ is read.
+    std::atomic<std::uintptr_t> outside_{~std::uintptr_t{0}};  // the bits that the offset of no slot has
+    std::atomic<Slot*> base_{&no_slot_};
     std::atomic<std::size_t> used_{0};      // number of slots that have been used
     ProcessMutex mutex_{forget_all, this};  // guards the members below and changes of slots
     Slot* oldest_idle_ = nullptr;

@@ -1,61 +1,93 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The handles of the front-ends and their objects. A handle has the size of a pointer, so that front-ends whose handles
-// are pointers can cast it.
+// Objects with handles.
 #pragma once
 
-#include <cstdint>
+#include <cstring>
+#include <memory>
 #include <new>
+#include <type_traits>
 
-#include "api/support/handle_table.hpp"
+#include "api/support/handle_slots.hpp"
+#include "core/base/waiting.hpp"
 
 namespace viaduct {
 
-/// Distinguishes the handles of one kind of object from all others. VIPL specializes it: 0x11 to 0x1f.
-template <class Object>
-inline constexpr std::uint8_t handle_kind = 0;
+// A class of such objects has the members `slots`, a HandleSlots; `handle_type`, which distinguishes it from the others
+// there; and HandleBase, its base class to which the slots point.
 
-/// Never destroyed, because threads of the library may look up handles while the process exits.
+/// Converts what a slot points to.
 template <class Object>
-union ImmortalTable {
-    static_assert(handle_kind<Object> != 0, "an object with handles needs a kind of its own");
-    ImmortalTable() noexcept : value(handle_kind<Object>) {}
-    ~ImmortalTable() {}
-    HandleTable<Object> value;
+[[gnu::always_inline]] inline Object* object_at(void* found) noexcept {
+    return static_cast<Object*>(static_cast<typename Object::HandleBase*>(found));
+}
+
+/// Returns the object of a handle, or null if it is not a valid handle of such an object.
+template <class Object>
+[[gnu::always_inline]] inline Object* resolve(const void* handle) noexcept {
+    return object_at<Object>(Object::slots.find(handle, Object::handle_type));
+}
+
+/// Invalidates the handle of an object that is to be destroyed, and releases the calls that wait for it. Of concurrent
+/// calls, one gets the object, and the others do not access it. Returns null if the handle is not valid.
+template <class Object>
+std::unique_ptr<Object> claim(void* handle) noexcept {
+    Object* object = resolve<Object>(handle);
+    const void* const found = static_cast<typename Object::HandleBase*>(object);
+    if (!Object::slots.end(handle, Object::handle_type, found)) return nullptr;
+    end_waits(handle);
+    return std::unique_ptr<Object>(object);
+}
+
+/// A call that may sleep because of an object, which exists as long as the call.
+template <class Object>
+struct WaitOn : WaitingCall {
+    WaitOn(const void* handle, OnSignal on_signal) noexcept : WaitingCall(handle, find, on_signal) {}
+
+    /// Null: the handle was not valid.
+    Object* object() const noexcept { return static_cast<Object*>(WaitingCall::object()); }
+
+    static void* find(const void* handle) noexcept { return resolve<Object>(handle); }
 };
 
-template <class Object>
-inline ImmortalTable<Object> handles;
+struct NoFace {};
 
-/// The object of a handle, or null if it is not a valid handle of this kind.
-template <class Object>
-Object* resolve(std::uint64_t handle) noexcept {
-    return handles<Object>.value.find(handle);
-}
-template <class Object>
-Object* resolve(const void* handle) noexcept {
-    return resolve<Object>(reinterpret_cast<std::uint64_t>(handle));
-}
-
-/// The handle of an object, valid as long as the object exists. Throws std::bad_alloc.
-template <class Object>
-class Registration {
+/// The base class of an object whose handle is a pointer to Opaque and a slot of `all`. Face is what programs can
+/// read of it. The handle is valid from the beginning of the constructor, which throws std::bad_alloc if there is none,
+/// until revoke() or the end of the destructor.
+template <class Object, class Opaque, auto& all, std::uint8_t type, class Face = NoFace>
+class WithHandle {
 public:
-    explicit Registration(Object* object) : value_(handles<Object>.value.insert(object)) {
-        if (value_ == 0) throw std::bad_alloc();
+    static constexpr auto& slots = all;
+    static constexpr std::uint8_t handle_type = type;
+    using HandleBase = WithHandle;
+
+    WithHandle(const WithHandle&) = delete;
+    WithHandle& operator=(const WithHandle&) = delete;
+
+    Opaque* handle() const noexcept { return static_cast<Opaque*>(handle_); }
+
+    /// Invalidates the handle before the object is destroyed. False: it was already invalid. Of concurrent calls, one
+    /// returns true.
+    bool revoke() noexcept { return slots.end(handle_, type, this); }
+
+    using Fields = Face;
+    Fields& fields() const noexcept { return *std::launder(static_cast<Face*>(handle_)); }
+
+protected:
+    WithHandle() : handle_(slots.insert(type, this, make_face)) {
+        if (handle_ == nullptr) throw std::bad_alloc();
     }
-    ~Registration() { revoke(); }
-    Registration(const Registration&) = delete;
-    Registration& operator=(const Registration&) = delete;
-
-    void* handle() const noexcept { return reinterpret_cast<void*>(value_); }
-    std::uint64_t value() const noexcept { return value_; }
-
-    /// Invalidates the handle before the object is destroyed. False: it was already invalid. Of concurrent calls that
-    /// are to destroy the object, one returns true.
-    bool revoke() noexcept { return handles<Object>.value.erase(value_) != nullptr; }
+    ~WithHandle() { revoke(); }
 
 private:
-    const std::uint64_t value_;
+    static void make_face(void* place) {
+        static_assert((std::is_empty_v<Face> || sizeof(Face) <= slots.face_size) &&
+                      std::is_trivially_destructible_v<Face>);
+        std::memset(place, 0, slots.face_size);
+        ::new (place) Face{};
+    }
+
+    void* const handle_;
 };
 
 }  // namespace viaduct

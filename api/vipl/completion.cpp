@@ -12,30 +12,21 @@ namespace {
 VIP_RETURN take_done(VIP_VI_HANDLE handle, QueueKind kind, VIP_DESCRIPTOR** descriptor,
                      const char* call = __builtin_FUNCTION()) noexcept {
     Vi* vi = resolve<Vi>(handle);
-    if (vi == nullptr) return refused(handle, no_vi, call);
-    if (descriptor == nullptr) return refused(handle, "DescriptorPtr is NULL", call);
+    if (vi == nullptr) return Entry::refuse(handle, no_vi, call);
+    if (descriptor == nullptr) return Entry::refuse(handle, "DescriptorPtr is NULL", call);
     return vi->queue(kind).done(descriptor);
 }
 
 VIP_RETURN wait_done(VIP_VI_HANDLE handle, QueueKind kind, VIP_ULONG timeout, VIP_DESCRIPTOR** descriptor,
                      const char* call = __builtin_FUNCTION()) {
-    const auto wait = [&](Vi& vi) {
-        if (!failure::require({{descriptor != nullptr, "DescriptorPtr is NULL"}})) return VIP_INVALID_PARAMETER;
-        return vi.queue(kind).wait(to_deadline(timeout), descriptor);
-    };
-    return guarded(
-        handle, [&] { return wait_on<Vi>(handle, no_vi, wait); }, call);
+    const auto wait = [&](Vi& vi) { return vi.queue(kind).wait(to_deadline(timeout), descriptor); };
+    return Entry::wait<Vi>(handle, {{descriptor != nullptr, "DescriptorPtr is NULL"}}, wait, call);
 }
 
 VIP_RETURN request_notify(VIP_VI_HANDLE handle, QueueKind kind, VIP_PVOID context, WorkQueue::NotifyHandler handler,
                           const char* call = __builtin_FUNCTION()) {
-    const auto request = [&] {
-        Vi* vi = resolve<Vi>(handle);
-        if (!failure::require({{vi != nullptr, no_vi}, {handler != nullptr, "Handler is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        return vi->queue(kind).notify(context, handler);
-    };
-    return guarded(handle, request, call);
+    const auto request = [&](Vi& vi) { return vi.queue(kind).notify(context, handler); };
+    return Entry::on<Vi>(handle, {{handler != nullptr, "Handler is NULL"}}, request, call);
 }
 
 void write_entry(const CqEntry& entry, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) noexcept {
@@ -48,13 +39,13 @@ void write_entry(const CqEntry& entry, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) 
 [[gnu::flatten]] VIP_RETURN VipPostSend(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr,
                                         VIP_MEM_HANDLE MemoryHandle) {
     Vi* vi = resolve<Vi>(ViHandle);
-    return vi == nullptr ? refused(ViHandle, no_vi) : vi->post_send(DescriptorPtr, MemoryHandle);
+    return vi == nullptr ? Entry::refuse(ViHandle, no_vi) : vi->post_send(DescriptorPtr, MemoryHandle);
 }
 
 [[gnu::flatten]] VIP_RETURN VipPostRecv(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr,
                                         VIP_MEM_HANDLE MemoryHandle) {
     Vi* vi = resolve<Vi>(ViHandle);
-    return vi == nullptr ? refused(ViHandle, no_vi) : vi->post_receive(DescriptorPtr, MemoryHandle);
+    return vi == nullptr ? Entry::refuse(ViHandle, no_vi) : vi->post_receive(DescriptorPtr, MemoryHandle);
 }
 
 [[gnu::flatten]] VIP_RETURN VipSendDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** DescriptorPtr) {
@@ -87,8 +78,8 @@ VIP_RETURN VipRecvNotify(VIP_VI_HANDLE ViHandle, VIP_PVOID Context,
 
 VIP_RETURN VipCQDone(VIP_CQ_HANDLE CQHandle, VIP_VI_HANDLE* ViHandle, VIP_BOOLEAN* RecvQueue) {
     Cq* cq = resolve<Cq>(CQHandle);
-    if (cq == nullptr) return refused(CQHandle, no_cq);
-    if (ViHandle == nullptr || RecvQueue == nullptr) return refused(CQHandle, "ViHandle or RecvQueue is NULL");
+    if (cq == nullptr) return Entry::refuse(CQHandle, no_cq);
+    if (ViHandle == nullptr || RecvQueue == nullptr) return Entry::refuse(CQHandle, "ViHandle or RecvQueue is NULL");
     CqEntry entry;
     if (!cq->next_entry(entry)) return VIP_NOT_DONE;
     write_entry(entry, *ViHandle, *RecvQueue);
@@ -96,27 +87,21 @@ VIP_RETURN VipCQDone(VIP_CQ_HANDLE CQHandle, VIP_VI_HANDLE* ViHandle, VIP_BOOLEA
 }
 
 VIP_RETURN VipCQWait(VIP_CQ_HANDLE CQHandle, VIP_ULONG Timeout, VIP_VI_HANDLE* ViHandle, VIP_BOOLEAN* RecvQueue) {
-    return guarded(CQHandle, [&] {
-        return wait_on<Cq>(CQHandle, no_cq, [&](Cq& cq) {
-            if (!failure::require(
-                    {{ViHandle != nullptr, "ViHandle is NULL"}, {RecvQueue != nullptr, "RecvQueue is NULL"}}))
-                return VIP_INVALID_PARAMETER;
-            CqEntry entry;
-            const VIP_RETURN result = cq.wait(to_deadline(Timeout), entry);
-            if (result == VIP_SUCCESS) write_entry(entry, *ViHandle, *RecvQueue);
-            return result;
-        });
+    return Entry::wait<Cq>(CQHandle, {}, [&](Cq& cq) {
+        if (!failure::require({{ViHandle != nullptr, "ViHandle is NULL"}, {RecvQueue != nullptr, "RecvQueue is NULL"}}))
+            return VIP_INVALID_PARAMETER;
+        CqEntry entry;
+        const VIP_RETURN result = cq.wait(to_deadline(Timeout), entry);
+        if (result == VIP_SUCCESS) write_entry(entry, *ViHandle, *RecvQueue);
+        return result;
     });
 }
 
 VIP_RETURN VipCQNotify(VIP_CQ_HANDLE CQHandle, VIP_PVOID Context,
                        void (*Handler)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP_VI_HANDLE ViHandle,
                                        VIP_BOOLEAN RecvQueue)) {
-    return guarded(CQHandle, [&] {
-        Cq* cq = resolve<Cq>(CQHandle);
-        if (!failure::require({{cq != nullptr, no_cq}, {Handler != nullptr, "Handler is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        cq->notify(Context, Handler);
+    return Entry::on<Cq>(CQHandle, {{Handler != nullptr, "Handler is NULL"}}, [&](Cq& cq) {
+        cq.notify(Context, Handler);
         return VIP_SUCCESS;
     });
 }

@@ -92,99 +92,78 @@ VIP_RETURN finish_request(const Vi& vi, const Result<ConnectionEvent>& outcome, 
 VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_ULONG Timeout,
                           VIP_NET_ADDRESS* RemoteAddr, VIP_VI_ATTRIBUTES* RemoteViAttribs,
                           VIP_CONN_HANDLE* ConnHandle) {
-    return guarded(NicHandle, [&] {
-        return wait_on<Nic>(NicHandle, no_nic, [&](Nic& nic) {
-            if (!failure::require({{LocalAddr != nullptr, "LocalAddr is NULL"},
-                                   {RemoteAddr != nullptr, "RemoteAddr is NULL"},
-                                   {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"},
-                                   {ConnHandle != nullptr, "ConnHandle is NULL"}}))
-                return VIP_INVALID_PARAMETER;
-            Address local;
-            if (!read_local_address(nic, *LocalAddr, local)) return VIP_INVALID_PARAMETER;
-            auto request = wait_for_request(nic, local, to_deadline(Timeout));
-            if (!request.ok()) return to_return(request.status());
-            auto& connection = keep(nic, std::move(*request));
-            to_net_address(connection.request().remote_address(), *RemoteAddr);
-            *RemoteViAttribs = to_vi_attributes(connection.request().remote_attributes(), nic.attributes());
-            *ConnHandle = connection.handle();
-            return VIP_SUCCESS;
-        });
-    });
+    return Entry::wait<Nic>(NicHandle,
+                            {{LocalAddr != nullptr, "LocalAddr is NULL"},
+                             {RemoteAddr != nullptr, "RemoteAddr is NULL"},
+                             {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"},
+                             {ConnHandle != nullptr, "ConnHandle is NULL"}},
+                            [&](Nic& nic) {
+                                Address local;
+                                if (!read_local_address(nic, *LocalAddr, local)) return VIP_INVALID_PARAMETER;
+                                auto request = wait_for_request(nic, local, to_deadline(Timeout));
+                                if (!request.ok()) return to_return(request.status());
+                                auto& connection = keep(nic, std::move(*request));
+                                to_net_address(connection.request().remote_address(), *RemoteAddr);
+                                *RemoteViAttribs =
+                                    to_vi_attributes(connection.request().remote_attributes(), nic.attributes());
+                                *ConnHandle = connection.handle();
+                                return VIP_SUCCESS;
+                            });
 }
 
 VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle) {
-    return guarded(ConnHandle, [&] {
-        Connection* connection = resolve<Connection>(ConnHandle);
+    return Entry::on<Connection>(ConnHandle, {}, [&](Connection& connection) {
         Vi* vi = resolve<Vi>(ViHandle);
-        if (!failure::require({{connection != nullptr, no_request}, {vi != nullptr, no_vi}}))
-            return VIP_INVALID_PARAMETER;
-        if (&connection->nic() != &vi->nic())
+        if (!failure::require({{vi != nullptr, no_vi}})) return VIP_INVALID_PARAMETER;
+        if (&connection.nic() != &vi->nic())
             return failed(VIP_INVALID_PARAMETER, "the request arrived at another NIC than that of the VI");
-        const VIP_RETURN result = vi->accept(connection->request());
-        if (result == VIP_SUCCESS || result == VIP_TIMEOUT) connection->nic().connections.remove(*connection);
+        const VIP_RETURN result = vi->accept(connection.request());
+        if (result == VIP_SUCCESS || result == VIP_TIMEOUT) connection.nic().connections.remove(connection);
         return result;
     });
 }
 
 VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
-    return guarded(ConnHandle, [&] {
-        Connection* connection = resolve<Connection>(ConnHandle);
-        if (!failure::require({{connection != nullptr, no_request}})) return VIP_INVALID_PARAMETER;
-        const AddressText peer = text_of(connection->request().remote_address().host);
-        const Status status = connection->request().reject({});
+    return Entry::on<Connection>(ConnHandle, {}, [&](Connection& connection) {
+        const AddressText peer = text_of(connection.request().remote_address().host);
+        const Status status = connection.request().reject({});
         if (!status.ok()) return to_return(status);
         log(LogLevel::Info, "VipConnectReject(%p): the program rejected the request of %s", ConnHandle, peer.c_str());
-        connection->nic().connections.remove(*connection);
+        connection.nic().connections.remove(connection);
         return VIP_SUCCESS;
     });
 }
 
 VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr, VIP_NET_ADDRESS* RemoteAddr,
                              VIP_ULONG Timeout, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
-    return guarded(ViHandle, [&] {
-        return wait_on<Vi>(ViHandle, no_vi, [&](Vi& vi) {
-            if (!failure::require({{RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}))
-                return VIP_INVALID_PARAMETER;
-            const VIP_RETURN begun = begin_request(vi, Model::ClientServer, LocalAddr, RemoteAddr, Timeout);
-            if (begun != VIP_SUCCESS) return begun;
-            return finish_request(vi, vi.attempt.wait(Model::ClientServer), *RemoteViAttribs);
-        });
+    return Entry::wait<Vi>(ViHandle, {{RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}, [&](Vi& vi) {
+        const VIP_RETURN begun = begin_request(vi, Model::ClientServer, LocalAddr, RemoteAddr, Timeout);
+        if (begun != VIP_SUCCESS) return begun;
+        return finish_request(vi, vi.attempt.wait(Model::ClientServer), *RemoteViAttribs);
     });
 }
 
 VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle) {
-    return guarded(ViHandle, [&] {
-        Vi* vi = resolve<Vi>(ViHandle);
-        if (!failure::require({{vi != nullptr, no_vi}})) return VIP_INVALID_PARAMETER;
-        vi->disconnect();
+    return Entry::on<Vi>(ViHandle, {}, [&](Vi& vi) {
+        vi.disconnect();
         return VIP_SUCCESS;
     });
 }
 
 VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr, VIP_NET_ADDRESS* RemoteAddr,
                                  VIP_ULONG Timeout) {
-    return guarded(ViHandle, [&] {
-        Vi* vi = resolve<Vi>(ViHandle);
-        if (!failure::require({{vi != nullptr, no_vi}})) return VIP_INVALID_PARAMETER;
-        return begin_request(*vi, Model::PeerToPeer, LocalAddr, RemoteAddr, Timeout);
-    });
+    return Entry::on<Vi>(ViHandle, {},
+                         [&](Vi& vi) { return begin_request(vi, Model::PeerToPeer, LocalAddr, RemoteAddr, Timeout); });
 }
 
 VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
-    return guarded(ViHandle, [&] {
-        Vi* vi = resolve<Vi>(ViHandle);
-        if (!failure::require({{vi != nullptr, no_vi}, {RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        return finish_request(*vi, vi->attempt.try_take(Model::PeerToPeer), *RemoteViAttribs);
+    return Entry::on<Vi>(ViHandle, {{RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}, [&](Vi& vi) {
+        return finish_request(vi, vi.attempt.try_take(Model::PeerToPeer), *RemoteViAttribs);
     });
 }
 
 VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
-    return guarded(ViHandle, [&] {
-        return wait_on<Vi>(ViHandle, no_vi, [&](Vi& vi) {
-            if (!failure::require({{RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}))
-                return VIP_INVALID_PARAMETER;
-            return finish_request(vi, vi.attempt.wait(Model::PeerToPeer), *RemoteViAttribs);
-        });
+    return Entry::wait<Vi>(ViHandle, {{RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}, [&](Vi& vi) {
+        return finish_request(vi, vi.attempt.wait(Model::PeerToPeer), *RemoteViAttribs);
     });
 }

@@ -10,20 +10,20 @@
 namespace viaduct::vipl {
 
 /// An incoming request. Exists until it is answered.
-class Connection {
+class Connection final : public WithHandle<Connection, 5> {
 public:
-    explicit Connection(Nic& nic) : nic_(nic), registration_(this) {}
+    static constexpr const char* invalid_handle = no_request;
+
+    explicit Connection(Nic& nic) : nic_(nic) {}
 
     void keep(std::unique_ptr<ConnectionRequest> request) noexcept { request_ = std::move(request); }
 
     Nic& nic() const noexcept { return nic_; }
     ConnectionRequest& request() noexcept { return *request_; }
-    VIP_CONN_HANDLE handle() const noexcept { return registration_.handle(); }
 
 private:
     Nic& nic_;
     std::unique_ptr<ConnectionRequest> request_;
-    Registration<Connection> registration_;
 };
 
 }  // namespace viaduct::vipl

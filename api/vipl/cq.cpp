@@ -8,11 +8,11 @@
 
 namespace viaduct::vipl {
 
-Cq::Cq(Nic& nic, std::uint32_t capacity) : nic_(nic), entries_(capacity), registration_(this) {}
+Cq::Cq(Nic& nic, std::uint32_t capacity) : nic_(nic), entries_(capacity) {}
 
 Result<std::unique_ptr<Cq>> Cq::create(Nic& nic, std::uint32_t capacity) {
     std::unique_ptr<Cq> cq(new Cq(nic, capacity));
-    auto queue = CompletionQueue::create(nic.device(), capacity, cq->registration_.value(), nullptr, Vi::on_completion,
+    auto queue = CompletionQueue::create(nic.device(), capacity, to_context(cq->handle()), nullptr, Vi::on_completion,
                                          &success_record);
     if (!queue.ok()) return queue.status();
     cq->queue_ = std::move(*queue);
@@ -26,7 +26,7 @@ Cq::~Cq() {
 }
 
 void Cq::end_calls() noexcept {
-    registration_.revoke();
+    revoke();
     end_waits(handle());
 }
 
@@ -40,7 +40,7 @@ bool Cq::take_one() noexcept {
 }
 
 void Cq::deliver(const Completion& completion) noexcept {
-    Vi* vi = resolve<Vi>(completion.endpoint_context);
+    Vi* vi = resolve_context<Vi>(completion.endpoint_context);
     if (vi == nullptr) return;
     VIP_DESCRIPTOR* const descriptor = vi->complete(completion);
     if (descriptor == nullptr) return;
@@ -130,35 +130,28 @@ VIP_RETURN check_entry_count(const Nic& nic, VIP_ULONG count) noexcept {
 }  // namespace
 
 VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE NicHandle, VIP_ULONG EntryCount, VIP_CQ_HANDLE* CQHandle) {
-    return guarded(NicHandle, [&] {
-        Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require({{nic != nullptr, no_nic}, {CQHandle != nullptr, "CQHandle is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        if (const VIP_RETURN result = check_entry_count(*nic, EntryCount); result != VIP_SUCCESS) return result;
-        if (nic->cqs.size() >= nic->max_cqs())
+    return Entry::on<Nic>(NicHandle, {{CQHandle != nullptr, "CQHandle is NULL"}}, [&](Nic& nic) {
+        if (const VIP_RETURN result = check_entry_count(nic, EntryCount); result != VIP_SUCCESS) return result;
+        if (nic.cqs.size() >= nic.max_cqs())
             return failed(VIP_ERROR_RESOURCE,
-                          explain("the NIC has %zu completion queues, MaxCQ is %lu", nic->cqs.size(), nic->max_cqs()));
-        auto cq = Cq::create(*nic, static_cast<std::uint32_t>(EntryCount));
+                          explain("the NIC has %zu completion queues, MaxCQ is %lu", nic.cqs.size(), nic.max_cqs()));
+        auto cq = Cq::create(nic, static_cast<std::uint32_t>(EntryCount));
         if (!cq.ok()) return to_return(cq.status());
-        *CQHandle = nic->cqs.add(std::move(*cq)).handle();
+        *CQHandle = nic.cqs.add(std::move(*cq)).handle();
         return VIP_SUCCESS;
     });
 }
 
 VIP_RETURN VipDestroyCQ(VIP_CQ_HANDLE CQHandle) {
-    return guarded(CQHandle, [&] {
-        Cq* cq = resolve<Cq>(CQHandle);
-        if (!failure::require({{cq != nullptr, no_cq}})) return VIP_INVALID_PARAMETER;
-        if (cq->queue()->in_use()) return failed(VIP_ERROR_RESOURCE, "a VI uses the completion queue");
-        return cq->nic().cqs.remove(*cq) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+    return Entry::on<Cq>(CQHandle, {}, [&](Cq& cq) {
+        if (cq.queue()->in_use()) return failed(VIP_ERROR_RESOURCE, "a VI uses the completion queue");
+        return cq.nic().cqs.remove(cq) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
     });
 }
 
 VIP_RETURN VipResizeCQ(VIP_CQ_HANDLE CQHandle, VIP_ULONG EntryCount) {
-    return guarded(CQHandle, [&] {
-        Cq* cq = resolve<Cq>(CQHandle);
-        if (!failure::require({{cq != nullptr, no_cq}})) return VIP_INVALID_PARAMETER;
-        if (const VIP_RETURN result = check_entry_count(cq->nic(), EntryCount); result != VIP_SUCCESS) return result;
-        return cq->resize(static_cast<std::uint32_t>(EntryCount));
+    return Entry::on<Cq>(CQHandle, {}, [&](Cq& cq) {
+        if (const VIP_RETURN result = check_entry_count(cq.nic(), EntryCount); result != VIP_SUCCESS) return result;
+        return cq.resize(static_cast<std::uint32_t>(EntryCount));
     });
 }

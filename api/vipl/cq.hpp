@@ -45,15 +45,16 @@ private:
 };
 
 /// Distributes the completions of the core's queue to the work queues and keeps an entry for each.
-class Cq {
+class Cq final : public WithHandle<Cq, 3> {
 public:
+    static constexpr const char* invalid_handle = no_cq;
+
     using NotifyHandler = void (*)(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_BOOLEAN receive);
 
     static Result<std::unique_ptr<Cq>> create(Nic& nic, std::uint32_t capacity);
     ~Cq();
 
     Nic& nic() const noexcept { return nic_; }
-    VIP_CQ_HANDLE handle() const noexcept { return registration_.handle(); }
     const std::shared_ptr<CompletionQueue>& queue() const noexcept { return queue_; }
 
     /// Invalidates the handle, and releases the threads that wait for the queue.
@@ -84,7 +85,6 @@ private:
     CqEntries entries_;
     std::atomic<bool> overrun_{false};
     std::unique_ptr<Notifier> notifier_;
-    Registration<Cq> registration_;
 };
 
 }  // namespace viaduct::vipl

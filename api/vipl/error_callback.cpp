@@ -75,10 +75,8 @@ using namespace viaduct::vipl;
 
 VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context,
                             void (*Handler)(VIP_PVOID Context, VIP_ERROR_DESCRIPTOR* ErrorDesc)) {
-    return guarded(NicHandle, [&] {
-        Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require({{nic != nullptr, no_nic}})) return VIP_INVALID_PARAMETER;
-        nic->errors.set_handler(Handler, Context);
+    return Entry::on<Nic>(NicHandle, {}, [&](Nic& nic) {
+        nic.errors.set_handler(Handler, Context);
         return VIP_SUCCESS;
     });
 }

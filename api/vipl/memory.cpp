@@ -36,11 +36,8 @@ bool is_range(const void* address, VIP_ULONG length) noexcept {
 }  // namespace
 
 VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE* PtagHandle) {
-    return guarded(NicHandle, [&] {
-        Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require({{nic != nullptr, no_nic}, {PtagHandle != nullptr, "PtagHandle is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        const auto ptag = nic->create_ptag();
+    return Entry::on<Nic>(NicHandle, {{PtagHandle != nullptr, "PtagHandle is NULL"}}, [&](Nic& nic) {
+        const auto ptag = nic.create_ptag();
         if (!ptag.ok()) return to_return(ptag.status());
         *PtagHandle = ptag.value();
         return VIP_SUCCESS;
@@ -48,7 +45,7 @@ VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE* PtagHa
 }
 
 VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE PtagHandle) {
-    return guarded(NicHandle, [&] {
+    return Entry::run(NicHandle, [&] {
         Nic* nic = resolve<Nic>(NicHandle);
         Ptag* ptag = nic == nullptr ? nullptr : find_ptag(*nic, PtagHandle);
         if (!failure::require({{ptag != nullptr, "PtagHandle is not a protection tag of this NIC"}}))
@@ -61,31 +58,29 @@ VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE PtagHa
 VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_ULONG Length,
                           VIP_MEM_ATTRIBUTES* MemAttribs, VIP_MEM_HANDLE* MemoryHandle) {
     if (MemoryHandle != nullptr) *MemoryHandle = 0;
-    return guarded(NicHandle, [&] {
-        Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require(
-                {{nic != nullptr, no_nic},
-                 {MemAttribs != nullptr, "MemAttribs is NULL"},
-                 {MemoryHandle != nullptr, "MemoryHandle is NULL"},
-                 {is_range(VirtualAddress, Length), "the range is empty, begins at NULL or wraps around"}}))
-            return VIP_INVALID_PARAMETER;
-        const Ptag* ptag = find_ptag(*nic, MemAttribs->Ptag);
-        if (ptag == nullptr) return failed(VIP_INVALID_PTAG, "Ptag is not a protection tag of this NIC");
-        if (Length > nic->attributes().max_region_bytes)
-            return failed(VIP_ERROR_RESOURCE,
-                          explain("%lu bytes asked for, MaxRegisterBytes is %llu", Length,
-                                  static_cast<unsigned long long>(nic->attributes().max_region_bytes)));
-        auto region = MemoryRegion::create(ptag->domain(), VirtualAddress, Length, access_of(*MemAttribs));
-        if (!region.ok()) return to_return(region.status());
-        const VIP_MEM_HANDLE key = (*region)->key();
-        nic->register_region(std::move(*region));
-        *MemoryHandle = key;
-        return VIP_SUCCESS;
-    });
+    return Entry::on<Nic>(
+        NicHandle,
+        {{MemAttribs != nullptr, "MemAttribs is NULL"},
+         {MemoryHandle != nullptr, "MemoryHandle is NULL"},
+         {is_range(VirtualAddress, Length), "the range is empty, begins at NULL or wraps around"}},
+        [&](Nic& nic) {
+            const Ptag* ptag = find_ptag(nic, MemAttribs->Ptag);
+            if (ptag == nullptr) return failed(VIP_INVALID_PTAG, "Ptag is not a protection tag of this NIC");
+            if (Length > nic.attributes().max_region_bytes)
+                return failed(VIP_ERROR_RESOURCE,
+                              explain("%lu bytes asked for, MaxRegisterBytes is %llu", Length,
+                                      static_cast<unsigned long long>(nic.attributes().max_region_bytes)));
+            auto region = MemoryRegion::create(ptag->domain(), VirtualAddress, Length, access_of(*MemAttribs));
+            if (!region.ok()) return to_return(region.status());
+            const VIP_MEM_HANDLE key = (*region)->key();
+            nic.register_region(std::move(*region));
+            *MemoryHandle = key;
+            return VIP_SUCCESS;
+        });
 }
 
 VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemoryHandle) {
-    return guarded(NicHandle, [&] {
+    return Entry::run(NicHandle, [&] {
         Nic* nic = resolve<Nic>(NicHandle);
         if (!failure::require({{find_region(nic, VirtualAddress, MemoryHandle) != nullptr, no_region}}))
             return VIP_INVALID_PARAMETER;
@@ -95,7 +90,7 @@ VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, 
 
 VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemHandle,
                                VIP_MEM_ATTRIBUTES* MemAttribs) {
-    return guarded(NicHandle, [&] {
+    return Entry::run(NicHandle, [&] {
         Nic* nic = resolve<Nic>(NicHandle);
         MemoryRegion* region = find_region(nic, Address, MemHandle);
         if (!failure::require({{region != nullptr, no_region}, {MemAttribs != nullptr, "MemAttribs is NULL"}}))
@@ -111,7 +106,7 @@ VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_
 
 VIP_RETURN VipQueryMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemHandle,
                        VIP_MEM_ATTRIBUTES* MemAttribs) {
-    return guarded(NicHandle, [&] {
+    return Entry::run(NicHandle, [&] {
         Nic* nic = resolve<Nic>(NicHandle);
         const MemoryRegion* region = find_region(nic, Address, MemHandle);
         if (!failure::require({{region != nullptr, no_region}, {MemAttribs != nullptr, "MemAttribs is NULL"}}))

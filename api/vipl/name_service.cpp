@@ -137,72 +137,63 @@ constexpr const char* not_initialized = "VipNSInit was not called";
 }  // namespace
 
 VIP_RETURN VipNSInit(VIP_NIC_HANDLE NicHandle, VIP_PVOID NSInitInfo) {
-    return guarded(NicHandle, [&] {
-        Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require({{nic != nullptr, no_nic}})) return VIP_INVALID_PARAMETER;
-        if (nic->name_service.get() != nullptr) return failed(VIP_ERROR_NAMESERVICE, "VipNSInit was called before");
+    return Entry::on<Nic>(NicHandle, {}, [&](Nic& nic) {
+        if (nic.name_service.get() != nullptr) return failed(VIP_ERROR_NAMESERVICE, "VipNSInit was called before");
         const auto* path = static_cast<const char*>(NSInitInfo);
         auto service =
-            path == nullptr ? NameService::of_system(nic->id(), nic->attributes()) : NameService::of_file(path);
+            path == nullptr ? NameService::of_system(nic.id(), nic.attributes()) : NameService::of_file(path);
         if (service == nullptr) return failed(VIP_INVALID_PARAMETER, explain("the file \"%s\" cannot be read", path));
-        return nic->name_service.fill(std::move(service))
-                   ? VIP_SUCCESS
-                   : failed(VIP_ERROR_NAMESERVICE, "VipNSInit was called before");
+        return nic.name_service.fill(std::move(service)) ? VIP_SUCCESS
+                                                         : failed(VIP_ERROR_NAMESERVICE, "VipNSInit was called before");
     });
 }
 
 VIP_RETURN VipNSGetHostByName(VIP_NIC_HANDLE NicHandle, VIP_CHAR* Name, VIP_NET_ADDRESS* Address, VIP_ULONG NameIndex) {
-    return guarded(NicHandle, [&] {
-        const Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require(
-                {{nic != nullptr, no_nic}, {Name != nullptr, "Name is NULL"}, {Address != nullptr, "Address is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        // An extension to the guide: old programs leave the length 0 and provide enough room.
-        const VIP_UINT16 room = Address->HostAddressLen;
-        if (room != 0 && room < nic->attributes().host.size())
-            return failed(VIP_INVALID_PARAMETER, explain("HostAddressLen is %u, addresses have %zu bytes", room,
-                                                         nic->attributes().host.size()));
-        const auto service = nic->name_service.get();
-        if (service == nullptr) return failed(VIP_ERROR_NAMESERVICE, not_initialized);
-        const auto addresses = service->addresses_of(Name);
-        if (NameIndex >= addresses.size())
-            return failed(VIP_ERROR_NAMESERVICE,
-                          explain("\"%s\" has %zu addresses of the family of this NIC, number %lu asked for", Name,
-                                  addresses.size(), NameIndex));
-        const auto host = addresses[NameIndex].span();
-        Address->HostAddressLen = static_cast<VIP_UINT16>(host.size());
-        std::memcpy(static_cast<VIP_UINT8*>(Address->HostAddress), host.data(), host.size());
-        return VIP_SUCCESS;
-    });
+    return Entry::on<Nic>(
+        NicHandle, {{Name != nullptr, "Name is NULL"}, {Address != nullptr, "Address is NULL"}}, [&](const Nic& nic) {
+            // An extension to the guide: old programs leave the length 0 and provide enough room.
+            const VIP_UINT16 room = Address->HostAddressLen;
+            if (room != 0 && room < nic.attributes().host.size())
+                return failed(VIP_INVALID_PARAMETER, explain("HostAddressLen is %u, addresses have %zu bytes", room,
+                                                             nic.attributes().host.size()));
+            const auto service = nic.name_service.get();
+            if (service == nullptr) return failed(VIP_ERROR_NAMESERVICE, not_initialized);
+            const auto addresses = service->addresses_of(Name);
+            if (NameIndex >= addresses.size())
+                return failed(VIP_ERROR_NAMESERVICE,
+                              explain("\"%s\" has %zu addresses of the family of this NIC, number %lu asked for", Name,
+                                      addresses.size(), NameIndex));
+            const auto host = addresses[NameIndex].span();
+            Address->HostAddressLen = static_cast<VIP_UINT16>(host.size());
+            std::memcpy(static_cast<VIP_UINT8*>(Address->HostAddress), host.data(), host.size());
+            return VIP_SUCCESS;
+        });
 }
 
 VIP_RETURN VipNSGetHostByAddr(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* Address, VIP_CHAR* Name, VIP_ULONG* NameLen) {
-    return guarded(NicHandle, [&] {
-        const Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require({{nic != nullptr, no_nic},
-                               {Address != nullptr, "Address is NULL"},
-                               {Name != nullptr, "Name is NULL"},
-                               {NameLen != nullptr, "NameLen is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        if (!failure::require({{Address->HostAddressLen == nic->attributes().host.size(),
-                                "HostAddressLen is not that of the addresses of this NIC"}}))
-            return VIP_INVALID_PARAMETER;
-        const auto service = nic->name_service.get();
-        if (service == nullptr) return failed(VIP_ERROR_NAMESERVICE, not_initialized);
-        const VIP_UINT8* host = Address->HostAddress;
-        const auto name = service->name_of(HostAddress({host, Address->HostAddressLen}));
-        if (!name) return failed(VIP_ERROR_NAMESERVICE, "the address has no name");
-        const bool fits = name->size() < *NameLen;
-        *NameLen = fits ? name->size() : name->size() + 1;
-        if (fits) std::memcpy(Name, name->c_str(), name->size() + 1);
-        return fits ? VIP_SUCCESS : failed(VIP_INVALID_PARAMETER, explain("the name needs %lu bytes", *NameLen));
-    });
+    return Entry::on<Nic>(
+        NicHandle,
+        {{Address != nullptr, "Address is NULL"},
+         {Name != nullptr, "Name is NULL"},
+         {NameLen != nullptr, "NameLen is NULL"}},
+        [&](const Nic& nic) {
+            if (!failure::require({{Address->HostAddressLen == nic.attributes().host.size(),
+                                    "HostAddressLen is not that of the addresses of this NIC"}}))
+                return VIP_INVALID_PARAMETER;
+            const auto service = nic.name_service.get();
+            if (service == nullptr) return failed(VIP_ERROR_NAMESERVICE, not_initialized);
+            const VIP_UINT8* host = Address->HostAddress;
+            const auto name = service->name_of(HostAddress({host, Address->HostAddressLen}));
+            if (!name) return failed(VIP_ERROR_NAMESERVICE, "the address has no name");
+            const bool fits = name->size() < *NameLen;
+            *NameLen = fits ? name->size() : name->size() + 1;
+            if (fits) std::memcpy(Name, name->c_str(), name->size() + 1);
+            return fits ? VIP_SUCCESS : failed(VIP_INVALID_PARAMETER, explain("the name needs %lu bytes", *NameLen));
+        });
 }
 
 VIP_RETURN VipNSShutdown(VIP_NIC_HANDLE NicHandle) {
-    return guarded(NicHandle, [&] {
-        Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require({{nic != nullptr, no_nic}})) return VIP_INVALID_PARAMETER;
-        return nic->name_service.clear() ? VIP_SUCCESS : failed(VIP_ERROR_NAMESERVICE, not_initialized);
+    return Entry::on<Nic>(NicHandle, {}, [&](Nic& nic) {
+        return nic.name_service.clear() ? VIP_SUCCESS : failed(VIP_ERROR_NAMESERVICE, not_initialized);
     });
 }

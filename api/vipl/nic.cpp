@@ -27,8 +27,7 @@ std::string name_of(const DeviceId& id, const DeviceAttributes& attributes) {
 
 }  // namespace
 
-Nic::Nic(const DeviceId& id)
-    : errors([this](const VIP_ERROR_DESCRIPTOR& error) { contain(error); }), id_(id), registration_(this) {}
+Nic::Nic(const DeviceId& id) : errors([this](const VIP_ERROR_DESCRIPTOR& error) { contain(error); }), id_(id) {}
 
 Result<std::unique_ptr<Nic>> Nic::open(const DeviceId& id) {
     std::unique_ptr<Nic> nic(new Nic(id));
@@ -43,7 +42,7 @@ Result<std::unique_ptr<Nic>> Nic::open(const DeviceId& id) {
 
 /// A handler that the destructors below wait for may itself wait for any object of the NIC.
 Nic::~Nic() {
-    registration_.revoke();
+    revoke();
     end_waits(handle());
     vis.for_each([](Vi& vi) { vi.end_calls(); });
     cqs.for_each([](Cq& cq) { cq.end_calls(); });
@@ -126,11 +125,11 @@ VIP_PROTECTION_HANDLE Nic::ptag_of(const ProtectionDomain& domain) const noexcep
 
 void Nic::on_async_event(const AsyncEvent& event) noexcept {
     if (event.kind == AsyncEventKind::CompletionQueueOverrun) {
-        if (Cq* cq = resolve<Cq>(event.completion_queue_context); cq != nullptr) cq->report_overrun();
+        if (Cq* cq = resolve_context<Cq>(event.completion_queue_context); cq != nullptr) cq->report_overrun();
         return;
     }
     errors.report({.NicHandle = handle(),
-                   .ViHandle = to_handle(event.endpoint_context),
+                   .ViHandle = reinterpret_cast<VIP_VI_HANDLE>(event.endpoint_context),
                    .CQHandle = nullptr,
                    .DescriptorPtr = nullptr,
                    .OpCode = to_operation_bits(event.operation),
@@ -239,7 +238,7 @@ using namespace viaduct;
 using namespace viaduct::vipl;
 
 VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
-    return guarded(nullptr, [&] {
+    return Entry::run(nullptr, [&] {
         if (!failure::require(
                 {{DeviceName != nullptr, "DeviceName is NULL"}, {NicHandle != nullptr, "NicHandle is NULL"}}))
             return VIP_INVALID_PARAMETER;
@@ -256,20 +255,15 @@ VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
 }
 
 VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle) {
-    return guarded(NicHandle, [&] {
-        Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require({{nic != nullptr, no_nic}})) return VIP_INVALID_PARAMETER;
-        delete nic;
+    return Entry::on<Nic>(NicHandle, {}, [&](Nic& nic) {
+        delete &nic;  // NOLINT(cppcoreguidelines-owning-memory): the handle had it
         return VIP_SUCCESS;
     });
 }
 
 VIP_RETURN VipQueryNic(VIP_NIC_HANDLE NicHandle, VIP_NIC_ATTRIBUTES* NicAttribs) {
-    return guarded(NicHandle, [&] {
-        const Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require({{nic != nullptr, no_nic}, {NicAttribs != nullptr, "NicAttribs is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        *NicAttribs = nic->vipl_attributes();
+    return Entry::on<Nic>(NicHandle, {{NicAttribs != nullptr, "NicAttribs is NULL"}}, [&](const Nic& nic) {
+        *NicAttribs = nic.vipl_attributes();
         return VIP_SUCCESS;
     });
 }

@@ -24,14 +24,15 @@
 
 namespace viaduct::vipl {
 
-class Nic final : private DeviceObserver {
+class Nic final : public WithHandle<Nic, 1>, private DeviceObserver {
 public:
+    static constexpr const char* invalid_handle = no_nic;
+
     static Result<std::unique_ptr<Nic>> open(const DeviceId& id);
 
     /// Closes and frees everything created on the NIC, in the required order.
     ~Nic();
 
-    VIP_NIC_HANDLE handle() const noexcept { return registration_.handle(); }
     const std::shared_ptr<Device>& device() const noexcept { return device_; }
     const DeviceId& id() const noexcept { return id_; }
     const DeviceAttributes& attributes() const noexcept { return device_->attributes(); }
@@ -79,7 +80,6 @@ private:
     std::mutex default_ptag_mutex_;                 // guards the next two members
     VIP_PROTECTION_HANDLE default_ptag_ = nullptr;  // stale if the program has destroyed it
     bool default_ptag_is_known_ = false;            // whether the program has received it
-    Registration<Nic> registration_;
 };
 
 /// Returns the device with this name: "VINIC", "VINIC<n>" (guide, section 6.5), the device's own name, or

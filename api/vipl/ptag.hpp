@@ -10,19 +10,16 @@
 namespace viaduct::vipl {
 
 /// Represents a protection domain of a NIC.
-class Ptag {
+class Ptag final : public WithHandle<Ptag, 4> {
 public:
-    Ptag(Nic& nic, std::shared_ptr<ProtectionDomain> domain)
-        : nic_(nic), domain_(std::move(domain)), registration_(this) {}
+    Ptag(Nic& nic, std::shared_ptr<ProtectionDomain> domain) : nic_(nic), domain_(std::move(domain)) {}
 
     Nic& nic() const noexcept { return nic_; }
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
-    VIP_PROTECTION_HANDLE handle() const noexcept { return registration_.handle(); }
 
 private:
     Nic& nic_;
     const std::shared_ptr<ProtectionDomain> domain_;
-    Registration<Ptag> registration_;
 };
 
 }  // namespace viaduct::vipl

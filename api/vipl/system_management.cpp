@@ -41,14 +41,11 @@ VIP_RETURN write_addresses(const std::vector<HostAddress>& addresses, VIP_NET_AD
 }  // namespace
 
 VIP_RETURN VipQuerySystemManagementInfo(VIP_NIC_HANDLE NicHandle, VIP_ULONG InfoType, VIP_PVOID SysManInfo) {
-    return guarded(NicHandle, [&] {
-        const Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require({{nic != nullptr, no_nic}, {SysManInfo != nullptr, "SysManInfo is NULL"}}))
-            return VIP_INVALID_PARAMETER;
+    return Entry::on<Nic>(NicHandle, {{SysManInfo != nullptr, "SysManInfo is NULL"}}, [&](const Nic& nic) {
         if (InfoType != VIP_SMI_AUTODISCOVERY)
             return failed(VIP_ERROR_NOT_SUPPORTED, "InfoType is not VIP_SMI_AUTODISCOVERY");
         auto& list = *static_cast<VIP_AUTODISCOVERY_LIST*>(SysManInfo);
-        const auto found = discover(*nic, list.NumberOfHops);
+        const auto found = discover(nic, list.NumberOfHops);
         const VIP_ULONG room = list.NumAdAddrs;
         if (room >= found.size()) {
             const VIP_RETURN result = write_addresses(found, list.ADAddrArray);

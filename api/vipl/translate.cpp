@@ -53,19 +53,13 @@ VIP_RETURN failed(const Status& status) noexcept {
     return to_return(status.code());
 }
 
-void report(const char* call, const void* handle, VIP_RETURN result) noexcept {
+void Api::report(const Call& call, const void* handle, VIP_RETURN result) noexcept {
     const bool failed_call =
         result != VIP_NOT_DONE && result != VIP_DESCRIPTOR_ERROR && (result != VIP_TIMEOUT || failure::has_reason());
     if (!failed_call) return;
-    if (result == VIP_INVALID_PARAMETER && was_inherited(handle)) failure::because(inherited_handle);
+    if (result == VIP_INVALID_PARAMETER && handles.was_inherited(handle)) failure::because(inherited_handle);
     failure::report(is_of_device(result) ? LogLevel::Info : LogLevel::Debug,
-                    {.call = call, .object = handle, .code = result, .name = name_of(result)});
-}
-
-VIP_RETURN refused(const void* handle, const char* why, const char* call) noexcept {
-    failure::because(why);
-    report(call, handle, VIP_INVALID_PARAMETER);
-    return VIP_INVALID_PARAMETER;
+                    {.call = call.function, .object = handle, .code = result, .name = name_of(result)});
 }
 
 VIP_RETURN to_return(Code code) noexcept {

@@ -8,7 +8,7 @@ using namespace viaduct;
 using namespace viaduct::vipl;
 
 VIP_RETURN VipPostDeferredSends(VIP_VI_HANDLE ViHandle, VIP_BOOLEAN /*EnableInterrupt*/, VIP_BOOLEAN* SendsDeferred) {
-    return guarded(ViHandle, [&] {
+    return Entry::run(ViHandle, [&] {
         if (!failure::require(
                 {{resolve<Vi>(ViHandle) != nullptr, no_vi}, {SendsDeferred != nullptr, "SendsDeferred is NULL"}}))
             return VIP_INVALID_PARAMETER;
@@ -18,7 +18,7 @@ VIP_RETURN VipPostDeferredSends(VIP_VI_HANDLE ViHandle, VIP_BOOLEAN /*EnableInte
 }
 
 VIP_RETURN VipAddTagCQ(VIP_CQ_HANDLE CQHandle, VIP_EVENT_HANDLE* Event, VIP_ULONG /*Tag*/, VIP_ULONG /*Priority*/) {
-    return guarded(CQHandle, [&] {
+    return Entry::run(CQHandle, [&] {
         if (!failure::require({{resolve<Cq>(CQHandle) != nullptr, no_cq}, {Event != nullptr, "Event is NULL"}}))
             return VIP_INVALID_PARAMETER;
         return failed(VIP_ERROR_NOT_SUPPORTED, "completion queues have no tags");
@@ -26,7 +26,7 @@ VIP_RETURN VipAddTagCQ(VIP_CQ_HANDLE CQHandle, VIP_EVENT_HANDLE* Event, VIP_ULON
 }
 
 VIP_RETURN VipRemoveTagCQ(VIP_CQ_HANDLE CQHandle, VIP_EVENT_HANDLE /*Event*/, VIP_ULONG /*Tag*/) {
-    return guarded(CQHandle, [&] {
+    return Entry::run(CQHandle, [&] {
         if (!failure::require({{resolve<Cq>(CQHandle) != nullptr, no_cq}})) return VIP_INVALID_PARAMETER;
         return failed(VIP_ERROR_NOT_SUPPORTED, "completion queues have no tags");
     });

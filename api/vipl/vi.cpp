@@ -64,8 +64,7 @@ Vi::Vi(Nic& nic, std::shared_ptr<CompletionQueue> send_queue, std::shared_ptr<Co
     : nic_(nic),
       send_(*this, QueueKind::Send, std::move(send_queue), send_cq),
       receive_(*this, QueueKind::Receive, std::move(receive_queue), receive_cq),
-      max_segments_(nic.attributes().max_sges),
-      registration_(this) {}
+      max_segments_(nic.attributes().max_sges) {}
 
 VIP_RETURN Vi::create(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, Cq* send_cq, Cq* receive_cq,
                       std::unique_ptr<Vi>& vi) {
@@ -80,7 +79,7 @@ VIP_RETURN Vi::create(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, Cq* send_cq
                                       .domain = wanted.domain,
                                       .send_queue = *send_queue,
                                       .receive_queue = *receive_queue,
-                                      .context = created->registration_.value(),
+                                      .context = to_context(created->handle()),
                                       .observer = created.get()});
     if (!endpoint.ok()) return to_return(endpoint.status());
     created->endpoint_ = std::move(*endpoint);
@@ -90,7 +89,7 @@ VIP_RETURN Vi::create(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, Cq* send_cq
 }
 
 void Vi::end_calls() noexcept {
-    registration_.revoke();
+    revoke();
     attempt.end();
     end_waits(handle());
 }
@@ -220,7 +219,7 @@ VIP_RETURN Vi::post_any_receive(VIP_DESCRIPTOR* descriptor) noexcept {
 }
 
 VIP_RETURN Vi::refuse_post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, QueueKind queue) noexcept {
-    if (descriptor == nullptr) return refused(handle(), "DescriptorPtr is NULL", post_call(queue));
+    if (descriptor == nullptr) return Entry::refuse(handle(), "DescriptorPtr is NULL", post_call(queue));
     return refuse(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, queue,
                   why_not_postable(descriptor, memory));
 }
@@ -280,7 +279,7 @@ VIP_RETURN Vi::not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, Queu
                       explain("the queue has %u descriptors and room for no more", endpoint_->outstanding(queue)));
     failure::clear();
     const VIP_RETURN result = to_return(status);
-    vipl::report(post_call(queue), handle(), result);
+    Api::report(post_call(queue), handle(), result);
     return result;
 }
 
@@ -360,7 +359,7 @@ bool Vi::check_and_deliver(const Completion& completion) noexcept {
 bool Vi::on_completion(const Completion& completion) noexcept {
     if (!RevokedMemory::any() && completion.code != CompletionCode::Flushed && write_back(completion)) [[likely]]
         return true;
-    Vi* vi = resolve<Vi>(completion.endpoint_context);
+    Vi* vi = resolve_context<Vi>(completion.endpoint_context);
     return vi != nullptr && vi->deliver(completion);
 }
 
@@ -398,66 +397,55 @@ bool find_cq(const Nic& nic, VIP_CQ_HANDLE handle, Cq*& cq) noexcept {
 
 VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttribs, VIP_CQ_HANDLE SendCQHandle,
                        VIP_CQ_HANDLE RecvCQHandle, VIP_VI_HANDLE* ViHandle) {
-    return guarded(NicHandle, [&] {
-        Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require({{nic != nullptr, no_nic},
-                               {ViAttribs != nullptr, "ViAttribs is NULL"},
-                               {ViHandle != nullptr, "ViHandle is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        Cq* send_cq = nullptr;
-        Cq* receive_cq = nullptr;
-        if (!failure::require(
-                {{find_cq(*nic, SendCQHandle, send_cq), "SendCQHandle is not a completion queue of this NIC"},
-                 {find_cq(*nic, RecvCQHandle, receive_cq), "RecvCQHandle is not a completion queue of this NIC"}}))
-            return VIP_INVALID_PARAMETER;
-        VIP_VI_ATTRIBUTES attributes = *ViAttribs;
-        if (attributes.Ptag == nullptr) {  // an extension to the guide; old programs omit the tag
-            const auto ptag = nic->default_ptag();
-            if (!ptag.ok()) return to_return(ptag.status());
-            attributes.Ptag = ptag.value();
-        }
-        std::unique_ptr<Vi> vi;
-        const VIP_RETURN result = Vi::create(*nic, attributes, send_cq, receive_cq, vi);
-        if (result == VIP_SUCCESS) *ViHandle = nic->vis.add(std::move(vi)).handle();
-        return result;
-    });
+    return Entry::on<Nic>(
+        NicHandle, {{ViAttribs != nullptr, "ViAttribs is NULL"}, {ViHandle != nullptr, "ViHandle is NULL"}},
+        [&](Nic& nic) {
+            Cq* send_cq = nullptr;
+            Cq* receive_cq = nullptr;
+            if (!failure::require(
+                    {{find_cq(nic, SendCQHandle, send_cq), "SendCQHandle is not a completion queue of this NIC"},
+                     {find_cq(nic, RecvCQHandle, receive_cq), "RecvCQHandle is not a completion queue of this NIC"}}))
+                return VIP_INVALID_PARAMETER;
+            VIP_VI_ATTRIBUTES attributes = *ViAttribs;
+            if (attributes.Ptag == nullptr) {  // an extension to the guide; old programs omit the tag
+                const auto ptag = nic.default_ptag();
+                if (!ptag.ok()) return to_return(ptag.status());
+                attributes.Ptag = ptag.value();
+            }
+            std::unique_ptr<Vi> vi;
+            const VIP_RETURN result = Vi::create(nic, attributes, send_cq, receive_cq, vi);
+            if (result == VIP_SUCCESS) *ViHandle = nic.vis.add(std::move(vi)).handle();
+            return result;
+        });
 }
 
 VIP_RETURN VipDestroyVi(VIP_VI_HANDLE ViHandle) {
-    return guarded(ViHandle, [&] {
-        Vi* vi = resolve<Vi>(ViHandle);
-        if (!failure::require({{vi != nullptr, no_vi}})) return VIP_INVALID_PARAMETER;
-        if (!vi->destroyable())
+    return Entry::on<Vi>(ViHandle, {}, [&](Vi& vi) {
+        if (!vi.destroyable())
             return failed(VIP_INVALID_STATE, "the VI is connected or has descriptors that were not taken");
-        return vi->nic().vis.remove(*vi) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+        return vi.nic().vis.remove(vi) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
     });
 }
 
 VIP_RETURN VipSetViAttributes(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* ViAttribs) {
-    return guarded(ViHandle, [&] {
-        Vi* vi = resolve<Vi>(ViHandle);
-        if (!failure::require({{vi != nullptr, no_vi}, {ViAttribs != nullptr, "ViAttribs is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        return vi->set_attributes(*ViAttribs);
-    });
+    return Entry::on<Vi>(ViHandle, {{ViAttribs != nullptr, "ViAttribs is NULL"}},
+                         [&](Vi& vi) { return vi.set_attributes(*ViAttribs); });
 }
 
 VIP_RETURN VipQueryVi(VIP_VI_HANDLE ViHandle, VIP_VI_STATE* State, VIP_VI_ATTRIBUTES* ViAttribs,
                       VIP_BOOLEAN* ViSendQEmpty, VIP_BOOLEAN* ViRecvQEmpty) {
-    return guarded(ViHandle, [&] {
-        Vi* vi = resolve<Vi>(ViHandle);
-        if (!failure::require({{vi != nullptr, no_vi},
-                               {State != nullptr, "State is NULL"},
-                               {ViAttribs != nullptr, "ViAttribs is NULL"},
-                               {ViSendQEmpty != nullptr, "ViSendQEmpty is NULL"},
-                               {ViRecvQEmpty != nullptr, "ViRecvQEmpty is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        *State = to_vi_state(vi->endpoint().state());
-        *ViAttribs = vi->attributes();
-        *ViSendQEmpty = to_boolean(vi->queue(QueueKind::Send).empty());
-        *ViRecvQEmpty = to_boolean(vi->queue(QueueKind::Receive).empty());
-        return VIP_SUCCESS;
-    });
+    return Entry::on<Vi>(ViHandle,
+                         {{State != nullptr, "State is NULL"},
+                          {ViAttribs != nullptr, "ViAttribs is NULL"},
+                          {ViSendQEmpty != nullptr, "ViSendQEmpty is NULL"},
+                          {ViRecvQEmpty != nullptr, "ViRecvQEmpty is NULL"}},
+                         [&](Vi& vi) {
+                             *State = to_vi_state(vi.endpoint().state());
+                             *ViAttribs = vi.attributes();
+                             *ViSendQEmpty = to_boolean(vi.queue(QueueKind::Send).empty());
+                             *ViRecvQEmpty = to_boolean(vi.queue(QueueKind::Receive).empty());
+                             return VIP_SUCCESS;
+                         });
 }
 
 void VipSetUserData(VIP_VI_HANDLE ViHandle, VIP_PVOID UserData) {

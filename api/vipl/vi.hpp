@@ -14,8 +14,10 @@
 
 namespace viaduct::vipl {
 
-class Vi final : private EndpointObserver {
+class Vi final : public WithHandle<Vi, 2>, private EndpointObserver {
 public:
+    static constexpr const char* invalid_handle = no_vi;
+
     /// Fails for the same reasons as VipCreateVi.
     static VIP_RETURN create(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, Cq* send_cq, Cq* receive_cq,
                              std::unique_ptr<Vi>& vi);
@@ -25,7 +27,6 @@ public:
     void end_calls() noexcept;
 
     Nic& nic() const noexcept { return nic_; }
-    VIP_VI_HANDLE handle() const noexcept { return registration_.handle(); }
     const Endpoint& endpoint() const noexcept { return *endpoint_; }
     WorkQueue& queue(QueueKind kind) noexcept { return kind == QueueKind::Send ? send_ : receive_; }
     bool uses(VIP_CQ_HANDLE cq) const noexcept;
@@ -111,8 +112,7 @@ private:
     std::atomic<bool> loss_due_{false};         // the end of the connection has yet to be reported, once
     std::atomic<bool> lost_descriptor_{false};  // a descriptor of the present connection was lost and this has been
                                                 // reported
-    Registration<Vi> registration_;
-    std::unique_ptr<Endpoint> endpoint_;  // last, because its observer and queues must outlive it
+    std::unique_ptr<Endpoint> endpoint_;        // last, because its observer and queues must outlive it
 };
 
 }  // namespace viaduct::vipl

@@ -2,37 +2,28 @@
 // The handles of a process, and which thread may end their objects.
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <optional>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "api/support/handles.hpp"
 
-using viaduct::Registration;
+using viaduct::claim;
 using viaduct::resolve;
 
 namespace {
 
-struct Apple;
-struct Pear;
+constinit viaduct::HandleSlots<8> slots;
 
-}  // namespace
-
-// Kinds that no front-end uses.
-template <>
-inline constexpr std::uint8_t viaduct::handle_kind<Apple> = 0xf1;
-template <>
-inline constexpr std::uint8_t viaduct::handle_kind<Pear> = 0xf2;
-
-namespace {
-
-struct Apple {
-    Registration<Apple> registration{this};
+struct Juice {
+    long glasses;
 };
 
-struct Pear {
-    Registration<Pear> registration{this};
+struct Apple : viaduct::WithHandle<Apple, void, slots, 1> {};
+struct Taste {
+    virtual ~Taste() = default;
 };
+struct Pear final : Taste, viaduct::WithHandle<Pear, Juice, slots, 2, Juice> {};
 
 }  // namespace
 
@@ -40,44 +31,34 @@ TEST_CASE("handles: find their objects as long as these exist") {
     void* handle = nullptr;
     {
         Apple apple;
-        handle = apple.registration.handle();
+        handle = apple.handle();
         CHECK(handle != nullptr);
         CHECK(resolve<Apple>(handle) == &apple);
-        CHECK(resolve<Apple>(apple.registration.value()) == &apple);
-        CHECK(reinterpret_cast<std::uint64_t>(handle) == apple.registration.value());
         const Apple other;
-        CHECK(other.registration.handle() != handle);
+        CHECK(other.handle() != handle);
         CHECK(resolve<Apple>(handle) == &apple);
     }
     CHECK(resolve<Apple>(handle) == nullptr);
     const Apple successor;
-    CHECK(successor.registration.handle() != handle);
+    CHECK(successor.handle() != handle);
     CHECK(resolve<Apple>(handle) == nullptr);
 }
 
 TEST_CASE("handles: other kinds, null and addresses of objects are refused") {
-    Apple apple;
-    CHECK(resolve<Pear>(apple.registration.handle()) == nullptr);
-    CHECK(resolve<Apple>(nullptr) == nullptr);
-    CHECK(resolve<Apple>(std::uint64_t{0}) == nullptr);
-    CHECK(resolve<Apple>(&apple) == nullptr);
+    const auto apple = std::make_unique<Apple>();
+    CHECK(resolve<Pear>(apple->handle()) == nullptr);
+    const void* nothing = nullptr;
+    CHECK(resolve<Apple>(nothing) == nullptr);
+    CHECK(resolve<Apple>(apple.get()) == nullptr);
 }
 
 TEST_CASE("handles: only one call revokes, and it is told so") {
     Apple apple;
-    void* const handle = apple.registration.handle();
-    CHECK(apple.registration.revoke());
+    void* const handle = apple.handle();
+    CHECK(apple.revoke());
     CHECK(resolve<Apple>(handle) == nullptr);
-    CHECK_FALSE(apple.registration.revoke());
-    CHECK(apple.registration.handle() == handle);  // the handle has a value but is invalid
-}
-
-TEST_CASE("handles: destroying a revoked one does not affect the next object in its slot") {
-    std::optional<Apple> first(std::in_place);
-    CHECK(first->registration.revoke());
-    const Apple second;  // in the freed slot
-    first.reset();
-    CHECK(resolve<Apple>(second.registration.handle()) == &second);
+    CHECK_FALSE(apple.revoke());
+    CHECK(apple.handle() == handle);  // the handle has a value but is invalid
 }
 
 TEST_CASE("handles: if several threads revoke, one succeeds") {
@@ -88,9 +69,27 @@ TEST_CASE("handles: if several threads revoke, one succeeds") {
         threads.reserve(3);
         for (int i = 0; i < 3; ++i)
             threads.emplace_back([&] {
-                if (Apple* found = resolve<Apple>(apple.registration.handle())) winners += found->registration.revoke();
+                if (Apple* found = resolve<Apple>(apple.handle())) winners += found->revoke();
             });
         for (auto& thread : threads) thread.join();
         REQUIRE(winners == 1);
     }
+}
+
+TEST_CASE("handles: a claimed object is the caller's") {
+    auto made = std::make_unique<Pear>();
+    Pear* const pear = made.release();
+    Juice* const handle = pear->handle();
+    CHECK(resolve<Pear>(handle) == pear);
+    CHECK(claim<Apple>(handle) == nullptr);
+    const auto claimed = claim<Pear>(handle);
+    CHECK(claimed.get() == pear);
+    CHECK(claim<Pear>(handle) == nullptr);
+}
+
+TEST_CASE("handles: programs read the fields of an object through its handle") {
+    Pear pear;
+    CHECK(pear.handle()->glasses == 0);
+    pear.fields().glasses = 3;
+    CHECK(pear.handle()->glasses == 3);
 }

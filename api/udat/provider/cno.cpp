@@ -292,7 +292,7 @@ DAT_RETURN calls::cno_free(Cno& notified) {
 }
 
 DAT_RETURN calls::cno_wait(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout, DAT_EVD_HANDLE* evd) {
-    const WaitOn<Cno> call(cno);
+    const WaitOn<Cno> call(cno, OnSignal::EndUnlessRestarting);
     Cno* notified = call.object();
     if (notified == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CNO);
     if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "evd_handle is null");

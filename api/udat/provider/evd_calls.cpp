@@ -64,7 +64,7 @@ DAT_RETURN calls::evd_clear_unwaitable(Evd& dispatcher) {
 
 DAT_RETURN calls::evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
                            DAT_COUNT* nmore) {
-    const WaitOn<Evd> call(evd);
+    const WaitOn<Evd> call(evd, OnSignal::EndUnlessRestarting);
     Evd* dispatcher = call.object();
     if (dispatcher == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
     if (threshold <= 0 || threshold > dispatcher->qlen())

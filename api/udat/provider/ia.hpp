@@ -115,14 +115,12 @@ private:
     Acceptor acceptor_;  // last, because its thread creates children
 };
 
-/// Takes ownership of an object and invalidates its handle. If several threads call this, only one gets the object and
-/// the others do not access it. Returns null if the handle is not valid.
+/// As viaduct::claim(), and takes the object from its IA.
 template <class T>
 std::unique_ptr<T> claim(DAT_HANDLE handle) noexcept {
-    T* object = resolve<T>(handle);
-    if (object == nullptr || !HandleArena::instance().erase(handle, kind_of(T::handle_type))) return nullptr;
-    object->ia().disown(*object);
-    return std::unique_ptr<T>(object);
+    auto object = viaduct::claim<T>(handle);
+    if (object != nullptr) object->ia().disown(*object);
+    return object;
 }
 
 /// Destroys an object that the consumer frees.

@@ -9,7 +9,7 @@ namespace viaduct::dat {
 namespace {
 
 DAT_HANDLE make_handle(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type, Object* object) {
-    void* handle = HandleArena::instance().insert(&provider, kind_of(type), object);
+    void* handle = Object::slots.insert(&provider, type, object);
     if (handle == nullptr) throw std::bad_alloc();
     return handle;
 }
@@ -21,14 +21,7 @@ Object::Object(Ia& ia, const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type)
 
 Object::~Object() { revoke(); }
 
-bool Object::revoke() noexcept { return HandleArena::instance().erase(handle_, kind_of(type_)); }
-
-template <>
-Object* resolve<Object>(DAT_HANDLE handle) noexcept {
-    const std::uint8_t kind = HandleArena::instance().kind_of(handle);
-    if (kind < kind_of(DAT_HANDLE_TYPE_CR) || kind > kind_of(DAT_HANDLE_TYPE_CSP)) return nullptr;
-    return static_cast<Object*>(HandleArena::instance().find(handle, kind));
-}
+bool Object::revoke() noexcept { return slots.end(handle_, type_, this); }
 
 // ---- Failures -----------------------------------------------------------------------------------------------------
 
@@ -41,7 +34,7 @@ DAT_RETURN check_fields(std::uint64_t unknown_fields, const void* param) noexcep
 
 DAT_RETURN report_failure(const char* call, DAT_HANDLE handle, DAT_RETURN result) noexcept {
     const Ia* const ia = resolve<Ia>(handle);
-    if (HandleArena::instance().was_inherited(handle)) failure::because(inherited_handle);
+    if (Object::slots.was_inherited(handle)) failure::because(inherited_handle);
     return report(call, ia == nullptr ? handle : ia->number(), result);
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "api/support/handle_arena.hpp"
+#include "api/support/handles.hpp"
 #include "api/udat/provider/api.hpp"
 #include "core/base/waiting.hpp"
 #include "core/device.hpp"
@@ -17,6 +18,9 @@ class Ia;
 /// registries expect it. Owned by its IA, which destroys the remaining objects when it is closed abruptly.
 class Object {
 public:
+    static constexpr HandleArena& slots = HandleArena::instance();
+    using HandleBase = Object;  // derived classes have a handle_type
+
     Object(const Object&) = delete;
     Object& operator=(const Object&) = delete;
     virtual ~Object();
@@ -45,27 +49,21 @@ private:
     const DAT_HANDLE handle_;
 };
 
-/// The kinds of handles in the arena: 0x21 to 0x2c.
-constexpr std::uint8_t kind_of(DAT_HANDLE_TYPE type) noexcept { return static_cast<std::uint8_t>(0x21 + type); }
-
-/// Returns the object of a handle, or null if it is not a valid handle of that type.
-inline Object* resolve_object(DAT_HANDLE handle, DAT_HANDLE_TYPE type) noexcept {
-    return static_cast<Object*>(HandleArena::instance().find(handle, kind_of(type)));
-}
-template <class T>
-T* resolve(DAT_HANDLE handle) noexcept {
-    return static_cast<T*>(resolve_object(handle, T::handle_type));
-}
-
-/// Returns the object of a handle of any type, or null.
-template <>
-Object* resolve<Object>(DAT_HANDLE handle) noexcept;
-
 /// As resolve(), for a handle that HandleArena::holds() has confirmed.
 template <class T>
 [[gnu::always_inline]] inline T* resolve_held(DAT_HANDLE handle) noexcept {
-    return static_cast<T*>(static_cast<Object*>(HandleArena::find_held(handle, kind_of(T::handle_type))));
+    return object_at<T>(HandleArena::find_held(handle, T::handle_type));
 }
+
+}  // namespace viaduct::dat
+
+/// Returns the object of a handle of any type, or null.
+template <>
+inline viaduct::dat::Object* viaduct::resolve<viaduct::dat::Object>(const void* handle) noexcept {
+    return static_cast<dat::Object*>(dat::Object::slots.find_any(handle));
+}
+
+namespace viaduct::dat {
 
 /// The subtypes of DAT_INVALID_HANDLE for calls on an object, by its type. There is none for EVDs.
 inline constexpr DAT_RETURN_SUBTYPE invalid_subtypes[] = {
@@ -83,18 +81,6 @@ DAT_RETURN with(DAT_HANDLE handle, Body&& body) {
     T* object = resolve<T>(handle);
     return object == nullptr ? invalid_handle(invalid_subtype<T>) : body(*object);
 }
-
-/// A call that may sleep because of an object of type T, which exists as long as the call.
-template <class T>
-struct WaitOn : WaitingCall {
-    explicit WaitOn(DAT_HANDLE handle) noexcept
-        : WaitingCall(
-              handle, [](const void* handle) noexcept -> void* { return resolve<T>(const_cast<void*>(handle)); },
-              OnSignal::EndUnlessRestarting) {}
-
-    /// Null: the handle was not valid.
-    T* object() const noexcept { return static_cast<T*>(WaitingCall::object()); }
-};
 
 /// The failure of calls that ask for addresses relative to a region.
 inline DAT_RETURN zero_based() noexcept {
