@@ -18,8 +18,7 @@ inline constexpr const char* no_cfg = "cfg is not a configuration of connections
 inline constexpr const char* no_context = "ibv_ctx is not a context of this library";
 inline constexpr const char* no_cq = "cq is not a completion queue";
 
-/// Returns RPMA_E_INVAL, and leaves the reason for the entry point.
-[[gnu::cold]] int invalid(const char* why) noexcept;
+using failure::failed;
 
 /// For EntryPoint. Empty queues are not failures.
 struct Api {

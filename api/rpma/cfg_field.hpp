@@ -12,26 +12,25 @@ namespace viaduct::rpma {
 /// Creates a configuration with default values.
 template <class Cfg, class Opaque>
 int make_cfg(Opaque** handle) {
-    if (handle == nullptr) return invalid("the place for the handle is NULL");
+    if (handle == nullptr) return failed(RPMA_E_INVAL, "the place for the handle is NULL");
     hand_over(std::make_unique<Cfg>(), handle);
     return 0;
 }
 
+/// The entry points that read and write a field.
 template <class Cfg, class Value>
-int set_field(void* handle, std::atomic<Value> Cfg::Fields::*field, Value value) noexcept {
-    Cfg* cfg = resolve<Cfg>(handle);
-    if (cfg == nullptr) return invalid("the handle is not a configuration of this kind");
-    cfg->fields().*field = value;
-    return 0;
+int set_field(void* handle, std::atomic<Value> Cfg::Fields::*field, Value value, const Call& call = {}) {
+    const auto set = [&](const Cfg& cfg) {
+        cfg.fields().*field = value;
+        return 0;
+    };
+    return Entry::on<Cfg>(handle, {}, set, call);
 }
-
 template <class Cfg, class Value>
-int get_field(const void* handle, std::atomic<Value> Cfg::Fields::*field, Value* value) noexcept {
-    const Cfg* cfg = resolve<Cfg>(handle);
-    if (cfg == nullptr) return invalid("the handle is not a configuration of this kind");
-    if (value == nullptr) return invalid("the place for the value is NULL");
-    *value = cfg->fields().*field;
-    return 0;
+int get_field(const void* handle, std::atomic<Value> Cfg::Fields::*field, Value* value, const Call& call = {}) {
+    return get_value<Cfg>(
+        handle, value, "the place for the value is NULL",
+        [field](const Cfg& cfg) { return (cfg.fields().*field).load(); }, call);
 }
 
 }  // namespace viaduct::rpma

@@ -41,9 +41,11 @@ Conn::Conn(std::shared_ptr<ProtectionDomain> domain, const ConnSettings& setting
 int Conn::create(const std::shared_ptr<ProtectionDomain>& domain, const ConnSettings& settings,
                  std::unique_ptr<Conn>& conn) {
     const Srq* srq = resolve<Srq>(settings.srq);
-    if (settings.srq != nullptr && srq == nullptr) return invalid("the configuration has a queue that was deleted");
+    if (settings.srq != nullptr && srq == nullptr)
+        return failed(RPMA_E_INVAL, "the configuration has a queue that was deleted");
     if (srq != nullptr && srq->rcq() != nullptr && settings.shared_channel)
-        return invalid("a shared channel cannot be used with a shared receive queue that has a completion queue");
+        return failed(RPMA_E_INVAL,
+                      "a shared channel cannot be used with a shared receive queue that has a completion queue");
     if (srq != nullptr && srq->domain() != domain)
         return failed({Code::InvalidParameter, "the shared receive queue belongs to another peer"});
     if (const Status status = check_sizes(settings, domain->device()->attributes()); !status.ok())
@@ -229,10 +231,8 @@ int rpma_conn_get_event_fd(const struct rpma_conn* conn, int* fd) {
 }
 
 int rpma_conn_get_private_data(const struct rpma_conn* conn, struct rpma_conn_private_data* pdata) {
-    return Entry::on<Conn>(conn, {{pdata != nullptr, "pdata is NULL"}}, [&](const Conn& connection) {
-        *pdata = connection.private_data();
-        return 0;
-    });
+    return get_value<Conn>(conn, pdata, "pdata is NULL",
+                           [](const Conn& connection) { return connection.private_data(); });
 }
 
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn* conn, const struct rpma_peer_cfg* pcfg) {
@@ -245,23 +245,18 @@ int rpma_conn_apply_remote_peer_cfg(struct rpma_conn* conn, const struct rpma_pe
 }
 
 int rpma_conn_get_qp_num(const struct rpma_conn* conn, uint32_t* qp_num) {
-    return Entry::on<Conn>(conn, {{qp_num != nullptr, "qp_num is NULL"}}, [&](const Conn& connection) {
-        *qp_num = connection.qp_number();
-        return 0;
-    });
+    return get_value<Conn>(conn, qp_num, "qp_num is NULL",
+                           [](const Conn& connection) { return connection.qp_number(); });
 }
 
 int rpma_conn_get_cq(const struct rpma_conn* conn, struct rpma_cq** cq_ptr) {
-    return Entry::on<Conn>(conn, {{cq_ptr != nullptr, "cq_ptr is NULL"}}, [&](const Conn& connection) {
-        *cq_ptr = connection.cq().handle();
-        return 0;
-    });
+    return get_value<Conn>(conn, cq_ptr, "cq_ptr is NULL",
+                           [](const Conn& connection) { return connection.cq().handle(); });
 }
 
 int rpma_conn_get_rcq(const struct rpma_conn* conn, struct rpma_cq** rcq_ptr) {
-    return Entry::on<Conn>(conn, {{rcq_ptr != nullptr, "rcq_ptr is NULL"}}, [&](const Conn& connection) {
-        *rcq_ptr = connection.rcq() == nullptr ? nullptr : connection.rcq()->handle();
-        return 0;
+    return get_value<Conn>(conn, rcq_ptr, "rcq_ptr is NULL", [](const Conn& connection) {
+        return connection.rcq() == nullptr ? nullptr : connection.rcq()->handle();
     });
 }
 
@@ -288,7 +283,7 @@ int rpma_conn_get_compl_fd(const struct rpma_conn* conn, int* fd) {
 int rpma_conn_disconnect(struct rpma_conn* conn) {
     return Entry::run(conn, [&] {
         Conn* connection = resolve<Conn>(conn);
-        return connection == nullptr ? invalid(no_conn) : connection->disconnect();
+        return connection == nullptr ? failed(RPMA_E_INVAL, no_conn) : connection->disconnect();
     });
 }
 

@@ -28,7 +28,7 @@ int rpma_conn_cfg_delete(struct rpma_conn_cfg** cfg_ptr) {
 
 int rpma_conn_cfg_set_timeout(struct rpma_conn_cfg* cfg, int timeout_ms) {
     return Entry::run(cfg, [&] {
-        if (timeout_ms < 0) return invalid("timeout_ms is negative");
+        if (timeout_ms < 0) return failed(RPMA_E_INVAL, "timeout_ms is negative");
         ConnCfg* settings = resolve<ConnCfg>(cfg);
         if (!failure::require({{settings != nullptr, "cfg is not a configuration of connections"}}))
             return RPMA_E_INVAL;
@@ -38,47 +38,47 @@ int rpma_conn_cfg_set_timeout(struct rpma_conn_cfg* cfg, int timeout_ms) {
 }
 
 int rpma_conn_cfg_get_timeout(const struct rpma_conn_cfg* cfg, int* timeout_ms) {
-    return Entry::run(cfg, [&] { return get_field<ConnCfg>(cfg, &ConnCfg::Fields::timeout_ms, timeout_ms); });
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::timeout_ms, timeout_ms);
 }
 
 int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg* cfg, uint32_t cq_size) {
-    return Entry::run(cfg, [&] { return set_field<ConnCfg>(cfg, &ConnCfg::Fields::cq_size, cq_size); });
+    return set_field<ConnCfg>(cfg, &ConnCfg::Fields::cq_size, cq_size);
 }
 
 int rpma_conn_cfg_get_cq_size(const struct rpma_conn_cfg* cfg, uint32_t* cq_size) {
-    return Entry::run(cfg, [&] { return get_field<ConnCfg>(cfg, &ConnCfg::Fields::cq_size, cq_size); });
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::cq_size, cq_size);
 }
 
 int rpma_conn_cfg_set_rcq_size(struct rpma_conn_cfg* cfg, uint32_t rcq_size) {
-    return Entry::run(cfg, [&] { return set_field<ConnCfg>(cfg, &ConnCfg::Fields::rcq_size, rcq_size); });
+    return set_field<ConnCfg>(cfg, &ConnCfg::Fields::rcq_size, rcq_size);
 }
 
 int rpma_conn_cfg_get_rcq_size(const struct rpma_conn_cfg* cfg, uint32_t* rcq_size) {
-    return Entry::run(cfg, [&] { return get_field<ConnCfg>(cfg, &ConnCfg::Fields::rcq_size, rcq_size); });
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::rcq_size, rcq_size);
 }
 
 int rpma_conn_cfg_set_sq_size(struct rpma_conn_cfg* cfg, uint32_t sq_size) {
-    return Entry::run(cfg, [&] { return set_field<ConnCfg>(cfg, &ConnCfg::Fields::sq_size, sq_size); });
+    return set_field<ConnCfg>(cfg, &ConnCfg::Fields::sq_size, sq_size);
 }
 
 int rpma_conn_cfg_get_sq_size(const struct rpma_conn_cfg* cfg, uint32_t* sq_size) {
-    return Entry::run(cfg, [&] { return get_field<ConnCfg>(cfg, &ConnCfg::Fields::sq_size, sq_size); });
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::sq_size, sq_size);
 }
 
 int rpma_conn_cfg_set_rq_size(struct rpma_conn_cfg* cfg, uint32_t rq_size) {
-    return Entry::run(cfg, [&] { return set_field<ConnCfg>(cfg, &ConnCfg::Fields::rq_size, rq_size); });
+    return set_field<ConnCfg>(cfg, &ConnCfg::Fields::rq_size, rq_size);
 }
 
 int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg* cfg, uint32_t* rq_size) {
-    return Entry::run(cfg, [&] { return get_field<ConnCfg>(cfg, &ConnCfg::Fields::rq_size, rq_size); });
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::rq_size, rq_size);
 }
 
 int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg* cfg, bool shared) {
-    return Entry::run(cfg, [&] { return set_field<ConnCfg>(cfg, &ConnCfg::Fields::shared_channel, shared); });
+    return set_field<ConnCfg>(cfg, &ConnCfg::Fields::shared_channel, shared);
 }
 
 int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg* cfg, bool* shared) {
-    return Entry::run(cfg, [&] { return get_field<ConnCfg>(cfg, &ConnCfg::Fields::shared_channel, shared); });
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::shared_channel, shared);
 }
 
 int rpma_conn_cfg_set_srq(struct rpma_conn_cfg* cfg, struct rpma_srq* srq) {
@@ -91,5 +91,5 @@ int rpma_conn_cfg_set_srq(struct rpma_conn_cfg* cfg, struct rpma_srq* srq) {
 }
 
 int rpma_conn_cfg_get_srq(const struct rpma_conn_cfg* cfg, struct rpma_srq** srq_ptr) {
-    return Entry::run(cfg, [&] { return get_field<ConnCfg>(cfg, &ConnCfg::Fields::srq, srq_ptr); });
+    return get_field<ConnCfg>(cfg, &ConnCfg::Fields::srq, srq_ptr);
 }

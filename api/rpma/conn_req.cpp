@@ -75,7 +75,7 @@ int rpma_conn_req_new(struct rpma_peer* peer, const char* addr, const char* port
         {{addr != nullptr, "addr is NULL"}, {port != nullptr, "port is NULL"}, {req_ptr != nullptr, "req_ptr is NULL"}},
         [&](const Peer& owner) {
             ConnSettings settings;
-            if (!read_settings(cfg, settings)) return invalid(no_cfg);
+            if (!read_settings(cfg, settings)) return failed(RPMA_E_INVAL, no_cfg);
             return make_request(owner, addr, port, settings, req_ptr);
         });
 }
@@ -101,8 +101,6 @@ int rpma_conn_req_connect(struct rpma_conn_req** req_ptr, const struct rpma_conn
 }
 
 int rpma_conn_req_get_private_data(const struct rpma_conn_req* req, struct rpma_conn_private_data* pdata) {
-    return Entry::on<ConnReq>(req, {{pdata != nullptr, "pdata is NULL"}}, [&](const ConnReq& request) {
-        *pdata = request.conn().private_data();
-        return 0;
-    });
+    return get_value<ConnReq>(req, pdata, "pdata is NULL",
+                              [](const ConnReq& request) { return request.conn().private_data(); });
 }

@@ -75,10 +75,7 @@ int CompletionChannel::take_event(Cq*& queue) {
         const auto event = channel_->take_event();
         if (event.ok()) {
             Cq* found = resolve<Cq>(reinterpret_cast<const void*>(event.value()));
-            if (found == nullptr) {
-                failure::because("the event belongs to a deleted completion queue");
-                return RPMA_E_UNKNOWN;
-            }
+            if (found == nullptr) return failed(int{RPMA_E_UNKNOWN}, "the event belongs to a deleted completion queue");
             if (const Status status = found->queue()->arm(); !status.ok()) return failed(status);
             queue = found;
             return 0;

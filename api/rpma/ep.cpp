@@ -107,10 +107,7 @@ int rpma_ep_shutdown(struct rpma_ep** ep_ptr) {
 }
 
 int rpma_ep_get_fd(const struct rpma_ep* ep, int* fd) {
-    return Entry::on<Ep>(ep, {{fd != nullptr, "fd is NULL"}}, [&](const Ep& endpoint) {
-        *fd = endpoint.fd();
-        return 0;
-    });
+    return get_value<Ep>(ep, fd, "fd is NULL", [](const Ep& endpoint) { return endpoint.fd(); });
 }
 
 int rpma_ep_next_conn_req(struct rpma_ep* ep, const struct rpma_conn_cfg* cfg, struct rpma_conn_req** req_ptr) {

@@ -51,14 +51,24 @@ void hand_over(std::unique_ptr<Object> object, Opaque** handle) noexcept {
     (void)object.release();
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): its slot has it
 
+/// An entry point that reads a value of an object. `otherwise`: the reason if there is no place for it.
+template <class Object, class Value, class Get>
+int get_value(const void* handle, Value* value, const char* otherwise, Get get, const Call& call = {}) {
+    const auto read = [&](const Object& object) {
+        *value = get(object);
+        return 0;
+    };
+    return Entry::on<Object>(handle, {{value != nullptr, otherwise}}, read, call);
+}
+
 /// The common part of the functions that delete objects. `finish` is called with the object just before it is destroyed
 /// and returns the result.
 template <class Object, class Opaque, class Finish>
 int destroy(Opaque** handle, Finish finish) noexcept {
-    if (handle == nullptr) return invalid("the place of the handle is NULL");
+    if (handle == nullptr) return failed(RPMA_E_INVAL, "the place of the handle is NULL");
     if (*handle == nullptr) return 0;
     const auto object = claim<Object>(*handle);
-    if (object == nullptr) return invalid("the handle is not valid, or was deleted");
+    if (object == nullptr) return failed(RPMA_E_INVAL, "the handle is not valid, or was deleted");
     *handle = nullptr;
     return finish(*object);
 }

@@ -80,15 +80,7 @@ const char* file_name_of(const char* path) noexcept {
     return slash == nullptr ? path : slash + 1;
 }
 
-int invalid(const char* why) noexcept {
-    failure::because(why);
-    return RPMA_E_INVAL;
-}
-
-int failed(const Status& status) noexcept {
-    failure::because(status);
-    return to_result(status);
-}
+int failed(const Status& status) noexcept { return failed(to_result(status), status); }
 
 int not_posted(Code code, const char* where, int sys_errno, const void* handle, const Call& call) noexcept {
     const int result = failed({code, where, sys_errno});

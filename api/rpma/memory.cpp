@@ -45,7 +45,7 @@ int read_descriptor(const std::uint8_t* bytes, rpma_mr_remote** mr) {
     std::uint32_t key = 0;
     std::uint8_t usage = 0;
     load(load(load(load(bytes, address), size), key), usage);
-    if (usage == 0) return invalid("the descriptor has no usage");
+    if (usage == 0) return failed(RPMA_E_INVAL, "the descriptor has no usage");
     hand_over(std::make_unique<MrRemote>(address, size, key, usage), mr);
     return 0;
 }
@@ -69,7 +69,7 @@ int advise(std::uintptr_t begin, std::size_t length, int advice) noexcept {
         error = madvise(pages, length + in_page, MADV_WILLNEED) == 0 ? 0 : errno;
     // The memory is not mapped or not writable.
     if (error == EFAULT || error == ENOMEM || error == EINVAL)
-        return invalid("the memory is not mapped, or not writable");
+        return failed(RPMA_E_INVAL, "the memory is not mapped, or not writable");
     // Anonymous memory needs no read-ahead.
     return error == 0 || error == EBADF ? 0 : failed(Status::from_errno(error, "madvise"));
 }
@@ -126,31 +126,20 @@ int rpma_mr_remote_delete(struct rpma_mr_remote** mr_ptr) {
 }
 
 int rpma_mr_get_ptr(const struct rpma_mr_local* mr, void** ptr) {
-    return Entry::on<MrLocal>(mr, {{ptr != nullptr, "ptr is NULL"}}, [&](const MrLocal& local) {
-        *ptr = local.region().address();
-        return 0;
-    });
+    return get_value<MrLocal>(mr, ptr, "ptr is NULL", [](const MrLocal& local) { return local.region().address(); });
 }
 
 int rpma_mr_get_size(const struct rpma_mr_local* mr, size_t* size) {
-    return Entry::on<MrLocal>(mr, {{size != nullptr, "size is NULL"}}, [&](const MrLocal& local) {
-        *size = local.region().length();
-        return 0;
-    });
+    return get_value<MrLocal>(mr, size, "size is NULL", [](const MrLocal& local) { return local.region().length(); });
 }
 
 int rpma_mr_remote_get_size(const struct rpma_mr_remote* mr, size_t* size) {
-    return Entry::on<MrRemote>(mr, {{size != nullptr, "size is NULL"}}, [&](const MrRemote& remote) {
-        *size = remote.size();
-        return 0;
-    });
+    return get_value<MrRemote>(mr, size, "size is NULL", [](const MrRemote& remote) { return remote.size(); });
 }
 
 int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote* mr, int* flush_type) {
-    return Entry::on<MrRemote>(mr, {{flush_type != nullptr, "flush_type is NULL"}}, [&](const MrRemote& remote) {
-        *flush_type = remote.flush_types();
-        return 0;
-    });
+    return get_value<MrRemote>(mr, flush_type, "flush_type is NULL",
+                               [](const MrRemote& remote) { return remote.flush_types(); });
 }
 
 int rpma_mr_advise(struct rpma_mr_local* mr, size_t offset, size_t len, int advice, uint32_t flags) {
@@ -158,11 +147,11 @@ int rpma_mr_advise(struct rpma_mr_local* mr, size_t offset, size_t len, int advi
                               [&](const MrLocal& local) {
                                   const auto begin = reinterpret_cast<std::uintptr_t>(local.region().address());
                                   if (offset > local.region().length() || len > local.region().length() - offset)
-                                      return invalid("the range extends beyond the region");
+                                      return failed(RPMA_E_INVAL, "the range extends beyond the region");
                                   const int wanted = to_madvise(advice);
                                   if (wanted < 0) return failed({Code::Unsupported, "the advice is unknown"});
                                   if (wanted == MADV_POPULATE_WRITE && !local.region().access().local_write)
-                                      return invalid("the region may not be written");
+                                      return failed(RPMA_E_INVAL, "the region may not be written");
                                   return advise(begin + offset, len, wanted);
                               });
 }

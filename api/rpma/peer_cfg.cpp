@@ -15,13 +15,11 @@ int rpma_peer_cfg_delete(struct rpma_peer_cfg** pcfg_ptr) {
 }
 
 int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg* pcfg, bool supported) {
-    return Entry::run(pcfg,
-                      [&] { return set_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported); });
+    return set_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported);
 }
 
 int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg* pcfg, bool* supported) {
-    return Entry::run(pcfg,
-                      [&] { return get_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported); });
+    return get_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported);
 }
 
 int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg* pcfg, void* desc) {
@@ -43,7 +41,8 @@ int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg* pcfg, size_t* 
 
 int rpma_peer_cfg_from_descriptor(const void* desc, size_t desc_size, struct rpma_peer_cfg** pcfg_ptr) {
     return Entry::run(nullptr, [&] {
-        if (desc == nullptr || desc_size < sizeof(std::uint8_t)) return invalid("desc is NULL, or desc_size is 0");
+        if (desc == nullptr || desc_size < sizeof(std::uint8_t))
+            return failed(RPMA_E_INVAL, "desc is NULL, or desc_size is 0");
         const bool supported = *static_cast<const std::uint8_t*>(desc) != 0;
         if (const int result = make_cfg<PeerCfg>(pcfg_ptr); result != 0) return result;
         return rpma_peer_cfg_set_direct_write_to_pmem(*pcfg_ptr, supported);

@@ -47,8 +47,6 @@ int rpma_srq_delete(struct rpma_srq** srq_ptr) {
 }
 
 int rpma_srq_get_rcq(const struct rpma_srq* srq, struct rpma_cq** rcq_ptr) {
-    return Entry::on<Srq>(srq, {{rcq_ptr != nullptr, "rcq_ptr is NULL"}}, [&](const Srq& queue) {
-        *rcq_ptr = queue.rcq() == nullptr ? nullptr : queue.rcq()->handle();
-        return 0;
-    });
+    return get_value<Srq>(srq, rcq_ptr, "rcq_ptr is NULL",
+                          [](const Srq& queue) { return queue.rcq() == nullptr ? nullptr : queue.rcq()->handle(); });
 }

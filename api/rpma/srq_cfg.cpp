@@ -15,17 +15,17 @@ int rpma_srq_cfg_delete(struct rpma_srq_cfg** cfg_ptr) {
 }
 
 int rpma_srq_cfg_set_rq_size(struct rpma_srq_cfg* cfg, uint32_t rq_size) {
-    return Entry::run(cfg, [&] { return set_field<SrqCfg>(cfg, &SrqCfg::Fields::rq_size, rq_size); });
+    return set_field<SrqCfg>(cfg, &SrqCfg::Fields::rq_size, rq_size);
 }
 
 int rpma_srq_cfg_get_rq_size(const struct rpma_srq_cfg* cfg, uint32_t* rq_size) {
-    return Entry::run(cfg, [&] { return get_field<SrqCfg>(cfg, &SrqCfg::Fields::rq_size, rq_size); });
+    return get_field<SrqCfg>(cfg, &SrqCfg::Fields::rq_size, rq_size);
 }
 
 int rpma_srq_cfg_set_rcq_size(struct rpma_srq_cfg* cfg, uint32_t rcq_size) {
-    return Entry::run(cfg, [&] { return set_field<SrqCfg>(cfg, &SrqCfg::Fields::rcq_size, rcq_size); });
+    return set_field<SrqCfg>(cfg, &SrqCfg::Fields::rcq_size, rcq_size);
 }
 
 int rpma_srq_cfg_get_rcq_size(const struct rpma_srq_cfg* cfg, uint32_t* rcq_size) {
-    return Entry::run(cfg, [&] { return get_field<SrqCfg>(cfg, &SrqCfg::Fields::rcq_size, rcq_size); });
+    return get_field<SrqCfg>(cfg, &SrqCfg::Fields::rcq_size, rcq_size);
 }

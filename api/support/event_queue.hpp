@@ -6,6 +6,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "core/deadline.hpp"
 
@@ -15,11 +16,11 @@ namespace viaduct {
 template <class Event>
 class EventQueue {
 public:
-    void push(const Event& event) {
+    void push(Event event) {
         {
             const std::lock_guard lock(mutex_);
             if (closed_) return;
-            events_.push_back(event);
+            events_.push_back(std::move(event));
         }
         ready_.notify_one();
     }
@@ -47,6 +48,11 @@ public:
             closed_ = true;
         }
         ready_.notify_all();
+    }
+
+    bool closed() {
+        const std::lock_guard lock(mutex_);
+        return closed_;
     }
 
 private:

@@ -21,6 +21,13 @@ VIADUCT_EXPORT void because(const Reason& reason) noexcept;
 /// Whether a reason was left since clear().
 VIADUCT_EXPORT bool has_reason() noexcept;
 
+/// The same; returns the result of the entry point.
+template <class Result>
+[[gnu::cold, gnu::noinline]] Result failed(Result result, const Reason& reason) noexcept {
+    because(reason);
+    return result;
+}
+
 /// What an entry point demands of its arguments.
 struct Requirement {
     bool met;

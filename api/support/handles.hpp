@@ -61,9 +61,6 @@ public:
     static constexpr std::uint8_t handle_type = type;
     using HandleBase = WithHandle;
 
-    WithHandle(const WithHandle&) = delete;
-    WithHandle& operator=(const WithHandle&) = delete;
-
     Opaque* handle() const noexcept { return static_cast<Opaque*>(handle_); }
 
     /// Invalidates the handle before the object is destroyed. False: it was already invalid. Of concurrent calls, one
@@ -74,12 +71,17 @@ public:
     Fields& fields() const noexcept { return *std::launder(static_cast<Face*>(handle_)); }
 
 protected:
-    WithHandle() : handle_(slots.insert(type, this, make_face)) {
-        if (handle_ == nullptr) throw std::bad_alloc();
-    }
     ~WithHandle() { revoke(); }
 
 private:
+    friend Object;
+
+    WithHandle() : handle_(slots.insert(type, this, make_face)) {
+        if (handle_ == nullptr) throw std::bad_alloc();
+    }
+    WithHandle(const WithHandle&) = delete;
+    WithHandle& operator=(const WithHandle&) = delete;
+
     static void make_face(void* place) {
         static_assert((std::is_empty_v<Face> || sizeof(Face) <= slots.face_size) &&
                       std::is_trivially_destructible_v<Face>);

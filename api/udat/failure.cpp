@@ -64,11 +64,6 @@ const char* name_of_subtype(std::uint32_t result) noexcept {
     return subtype < std::size(subtypes) ? subtypes[subtype].text : nullptr;
 }
 
-std::uint32_t refuse(std::uint32_t result, const char* reason) noexcept {
-    failure::because(reason);
-    return result;
-}
-
 std::uint32_t report(const char* call, const void* object, std::uint32_t result) noexcept {
     const std::uint32_t type = DAT_GET_TYPE(result);
     if (is_expected(type)) return result;

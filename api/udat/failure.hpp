@@ -22,9 +22,6 @@ struct CallName {
 const char* name_of_type(std::uint32_t result) noexcept;
 const char* name_of_subtype(std::uint32_t result) noexcept;
 
-/// Leaves the reason for which a call fails, and returns the result of the call.
-[[gnu::cold, gnu::noinline]] std::uint32_t refuse(std::uint32_t result, const char* reason) noexcept;
-
 /// Reports the result of a call, if it is a failure, with the reason that was left. Returns the result. `object` is the
 /// handle that the call was made with, or null.
 [[gnu::cold, gnu::noinline]] std::uint32_t report(const char* call, const void* object, std::uint32_t result) noexcept;

@@ -14,16 +14,18 @@
 
 namespace viaduct::dat {
 
+using failure::failed;
+
 constexpr DAT_RETURN error(DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE subtype = DAT_NO_SUBTYPE) noexcept {
     return DAT_CLASS_ERROR | static_cast<DAT_RETURN>(type) | static_cast<DAT_RETURN>(subtype);
 }
 
 // These leave the reason of the failure.
 inline DAT_RETURN invalid_handle(DAT_RETURN_SUBTYPE subtype, const char* reason = "the handle is not valid") noexcept {
-    return refuse(error(DAT_INVALID_HANDLE, subtype), reason);
+    return failed(error(DAT_INVALID_HANDLE, subtype), reason);
 }
 inline DAT_RETURN invalid_parameter(DAT_RETURN_SUBTYPE argument, const char* reason) noexcept {
-    return refuse(error(DAT_INVALID_PARAMETER, argument), reason);
+    return failed(error(DAT_INVALID_PARAMETER, argument), reason);
 }
 
 /// Runs the body of an entry point that allocates.
@@ -32,14 +34,12 @@ DAT_RETURN guarded(Body&& body) noexcept {
     try {
         return body();
     } catch (const std::bad_alloc&) {
-        failure::because("out of memory");
-        return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+        return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY), "out of memory");
     } catch (const std::system_error& problem) {
-        failure::because(Status(Code::NoResources, "no thread or descriptor", problem.code().value()));
-        return error(DAT_INSUFFICIENT_RESOURCES);
+        return failed(error(DAT_INSUFFICIENT_RESOURCES),
+                      Status(Code::NoResources, "no thread or descriptor", problem.code().value()));
     } catch (const std::exception& problem) {
-        failure::because(problem.what());
-        return error(DAT_INTERNAL_ERROR);
+        return failed(error(DAT_INTERNAL_ERROR), problem.what());
     }
 }
 

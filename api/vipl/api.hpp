@@ -16,8 +16,7 @@ inline constexpr const char* no_vi = "ViHandle is not a VI";
 inline constexpr const char* no_cq = "CQHandle is not a completion queue";
 inline constexpr const char* no_request = "ConnHandle is not a pending connection request";
 
-/// Returns the code, and leaves the reason for the entry point.
-[[gnu::cold]] VIP_RETURN failed(VIP_RETURN result, const char* why) noexcept;
+using failure::failed;
 
 /// For EntryPoint. Failure to allocate memory or start a thread becomes VIP_ERROR_RESOURCE. Waits that time out and
 /// empty queues are not failures. A program may end a blocked VipConnectWait by cancelling its thread (guide,

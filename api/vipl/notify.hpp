@@ -30,7 +30,7 @@ public:
     void stop() noexcept;
 
 private:
-    class Mailbox;
+    struct Mailbox;
     static void serve(const std::shared_ptr<Mailbox>& mailbox, CompletionQueue& queue);
 
     CompletionQueue& queue_;

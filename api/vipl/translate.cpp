@@ -43,15 +43,7 @@ VIP_RETURN result_of(const ConnectionEvent& event) noexcept {
 
 }  // namespace
 
-VIP_RETURN failed(VIP_RETURN result, const char* why) noexcept {
-    failure::because(why);
-    return result;
-}
-
-VIP_RETURN failed(const Status& status) noexcept {
-    failure::because(status);
-    return to_return(status.code());
-}
+VIP_RETURN failed(const Status& status) noexcept { return failed(to_return(status.code()), status); }
 
 void Api::report(const Call& call, const void* handle, VIP_RETURN result) noexcept {
     const bool failed_call =
@@ -86,10 +78,7 @@ VIP_RETURN to_return(Code code) noexcept {
     return VIP_ERROR_RESOURCE;
 }
 
-VIP_RETURN to_return(const ConnectionEvent& event) noexcept {
-    failure::because(event.why);
-    return result_of(event);
-}
+VIP_RETURN to_return(const ConnectionEvent& event) noexcept { return failed(result_of(event), event.why); }
 
 VIP_VI_STATE to_vi_state(EndpointState state) noexcept {
     switch (state) {

@@ -86,7 +86,7 @@ DAT_RETURN dat_lmr_create(DAT_IA_HANDLE ia, DAT_MEM_TYPE mem_type, DAT_REGION_DE
             regions().add(ia, *context, *lmr);
         } catch (const std::bad_alloc&) {
             dat2::dat2_lmr_free(*lmr);
-            return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY), "out of memory");
+            return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY), "out of memory");
         }
         return DAT_RETURN{DAT_SUCCESS};
     });

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The registry and interface adapters. Providers are those of 2.0; their attributes are converted to those of 1.2.
 #include <algorithm>
-#include <string_view>
 
 #include "members.hpp"
 #include "pass.hpp"
@@ -31,16 +30,13 @@ constexpr dat2::DAT_PROVIDER_ATTR_MASK provider_mask_in_2(DAT_PROVIDER_ATTR_MASK
 static_assert(ia_mask_in_2(DAT_IA_FIELD_IA_VENDOR_ATTR) == dat2::last_ia_field);
 static_assert(provider_mask_in_2(DAT_PROVIDER_FIELD_PROVIDER_SPECIFIC_ATTR) == dat2::last_provider_field);
 
-/// Programs for Solaris use this prefix to declare that they support weakly ordered memory.
-constexpr std::string_view relaxed_ordering = "RO_AWARE_";
-
 /// Passes a provider of 2.0 and the result through unchanged. Providers of 1.2 cannot be added to a registry of 2.0.
 DAT_RETURN with_registry(const char* name, decltype(dat2::dat2_registry_add_provider)* call, DAT_PROVIDER* provider,
                          const DAT_PROVIDER_INFO* info) noexcept {
     if (provider == nullptr) return bad_argument(name, nullptr, 1, "provider is null");
     if (info == nullptr) return bad_argument(name, nullptr, 2, "info is null");
     if (info->dapl_version_major < dat2::version_major)
-        return report(name, nullptr, refuse(error(DAT_NOT_IMPLEMENTED), "the provider is one of DAT 1.2"));
+        return report(name, nullptr, failed(error(DAT_NOT_IMPLEMENTED), "the provider is one of DAT 1.2"));
     return call(reinterpret_cast<dat2::DAT_PROVIDER*>(provider),
                 reinterpret_cast<const dat2::DAT_PROVIDER_INFO*>(info));
 }
@@ -54,12 +50,11 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen
     const bool other_major = dat_major_version != DAT_VERSION_MAJOR;
     if (other_major || dat_minor_version > DAT_VERSION_MINOR)
         return report(__func__, nullptr,
-                      refuse(error(DAT_PROVIDER_NOT_FOUND, other_major ? DAT_MAJOR_NOT_FOUND : DAT_MINOR_NOT_FOUND),
+                      failed(error(DAT_PROVIDER_NOT_FOUND, other_major ? DAT_MAJOR_NOT_FOUND : DAT_MINOR_NOT_FOUND),
                              viaduct::explain("version %u.%u asked for, this is version %d.%d", dat_major_version,
                                               dat_minor_version, DAT_VERSION_MAJOR, DAT_VERSION_MINOR)));
-    const bool prefixed = std::string_view(ia_name).starts_with(relaxed_ordering);
-    return pass(dat2::dat2_ia_openv, ia_name + (prefixed ? relaxed_ordering.size() : 0), async_evd_min_qlen, async_evd,
-                ia, dat2::version_major, dat2::version_minor, thread_safety);
+    return pass(dat2::dat2_ia_openv, ia_name, async_evd_min_qlen, async_evd, ia, dat2::version_major,
+                dat2::version_minor, thread_safety);
 }
 
 DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {

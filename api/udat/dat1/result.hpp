@@ -24,10 +24,11 @@ constexpr DAT_RETURN error(DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE subtype = DA
     return DAT_CLASS_ERROR | DAT_RETURN{type} | DAT_RETURN{subtype};
 }
 
-/// Leaves the reason of a failure that this library finds, and returns the result.
-inline DAT_RETURN refuse(DAT_RETURN result, const char* reason) noexcept { return dat::refuse(result, reason); }
+using failure::failed;
+
+/// Leaves the reason of a wrong argument, and returns the result.
 inline DAT_RETURN bad_argument(unsigned place, const char* reason) noexcept {
-    return refuse(DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | (DAT_INVALID_ARG1 + place - 1), reason);
+    return failed(DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | (DAT_INVALID_ARG1 + place - 1), reason);
 }
 
 /// Reports a failure that this library finds, and returns the result. The calls of 2.0 report their own failures, in

@@ -16,7 +16,7 @@ namespace viaduct::dat {
 inline constexpr DAT_RETURN success = DAT_SUCCESS;
 
 inline DAT_RETURN invalid_state(DAT_RETURN_SUBTYPE subtype, const char* reason) noexcept {
-    return refuse(error(DAT_INVALID_STATE, subtype), reason);
+    return failed(error(DAT_INVALID_STATE, subtype), reason);
 }
 
 /// Checks the arguments of a call that queries or changes an object. Returns the failure, or success.

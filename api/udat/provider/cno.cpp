@@ -172,7 +172,7 @@ DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& ev
     }
     return success;
 } catch (const std::exception& problem) {
-    return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY), problem.what());
+    return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY), problem.what());
 }
 
 // ---- The proxy agent ----------------------------------------------------------------------------------------------

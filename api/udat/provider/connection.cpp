@@ -200,13 +200,13 @@ namespace {
 DAT_RETURN find_host(const sockaddr* address, HostAddress& host) noexcept {
     const HostAddress found = host_of(address);
     if (found.empty())
-        return refuse(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED),
+        return failed(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED),
                       explain("address family %d is neither IPv4 nor IPv6", address->sa_family));
     const std::uint8_t first = found.span().front();
     const bool is_ipv4 = found.size() == 4;
     const bool multicast = is_ipv4 ? first >= 224 : first == 0xFF;
     if (multicast)
-        return refuse(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED),
+        return failed(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED),
                       explain("%s is a multicast address", text_of(found).c_str()));
     host = found;
     return success;
@@ -225,7 +225,7 @@ DAT_RETURN calls::ep_connect(Ep& endpoint, DAT_IA_ADDRESS_PTR address, DAT_CONN_
         result != success)
         return result;
     if (qos != DAT_QOS_BEST_EFFORT || flags != DAT_CONNECT_DEFAULT_FLAG)
-        return refuse(error(DAT_MODEL_NOT_SUPPORTED),
+        return failed(error(DAT_MODEL_NOT_SUPPORTED),
                       explain("quality of service 0x%x or connect flags 0x%x", unsigned{qos}, unsigned{flags}));
     if (const DAT_RETURN result = find_host(address, request.host); result != success) return result;
     return endpoint.connect(request);
@@ -244,7 +244,7 @@ DAT_RETURN calls::ep_dup_connect(Ep& endpoint, DAT_EP_HANDLE dup, DAT_TIMEOUT ti
         result != success)
         return result;
     if (qos != DAT_QOS_BEST_EFFORT)
-        return refuse(error(DAT_MODEL_NOT_SUPPORTED), explain("quality of service 0x%x", unsigned{qos}));
+        return failed(error(DAT_MODEL_NOT_SUPPORTED), explain("quality of service 0x%x", unsigned{qos}));
     return endpoint.connect(request);
 }
 

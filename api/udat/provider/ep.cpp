@@ -353,8 +353,8 @@ DAT_RETURN find_evd(DAT_EVD_HANDLE handle, const EvdRole& role, const Ia& ia, DA
     evd = resolve<Evd>(handle);
     if (handle == DAT_HANDLE_NULL) return success;
     if (evd == nullptr || (&evd->ia() != &ia && role.stream != DAT_EVD_CONNECTION_FLAG))
-        return refuse(otherwise, explain("%s is no EVD of this adapter", role.name));
-    if (!evd->takes(role.stream)) return refuse(otherwise, explain("%s was created without %s", role.name, role.flag));
+        return failed(otherwise, explain("%s is no EVD of this adapter", role.name));
+    if (!evd->takes(role.stream)) return failed(otherwise, explain("%s was created without %s", role.name, role.flag));
     return success;
 }
 
@@ -364,9 +364,9 @@ DAT_RETURN change_parts(EpParts& parts, const Ep& ep, DAT_EP_PARAM_MASK mask, co
     if (changes(DAT_EP_FIELD_PZ_HANDLE)) {
         parts.pz = resolve<Pz>(wanted.pz_handle);
         if (wanted.pz_handle != DAT_HANDLE_NULL && (parts.pz == nullptr || &parts.pz->ia() != &ep.ia()))
-            return refuse(invalid, "pz_handle is no protection zone of this adapter");
+            return failed(invalid, "pz_handle is no protection zone of this adapter");
         if (parts.pz != nullptr && parts.srq != nullptr && parts.pz != &parts.srq->pz())
-            return refuse(invalid, "the SRQ is in another protection zone");
+            return failed(invalid, "the SRQ is in another protection zone");
     }
     DAT_RETURN result = success;
     if (changes(DAT_EP_FIELD_RECV_EVD_HANDLE))
@@ -377,7 +377,7 @@ DAT_RETURN change_parts(EpParts& parts, const Ep& ep, DAT_EP_PARAM_MASK mask, co
         result = find_evd(wanted.connect_evd_handle, for_connections, ep.ia(), invalid, parts.connect_evd);
     if (result != success) return result;
     if (changes(DAT_EP_FIELD_COMM)) {
-        if (!is_supported(wanted.comm)) return refuse(invalid, "comm is not a byte stream over IP");
+        if (!is_supported(wanted.comm)) return failed(invalid, "comm is not a byte stream over IP");
         parts.comm = wanted.comm;
     }
     return success;
@@ -506,7 +506,7 @@ DAT_RETURN calls::ep_set_watermark(Ep& /*endpoint*/, DAT_COUNT soft, DAT_COUNT h
     if (hard < DAT_WATERMARK_INFINITE)
         return invalid_parameter(DAT_INVALID_ARG3, explain("hard_high_watermark is %d", hard));
     const bool unlimited = soft == DAT_WATERMARK_INFINITE && hard == DAT_WATERMARK_INFINITE;
-    return unlimited ? success : refuse(error(DAT_MODEL_NOT_SUPPORTED), "high watermarks are not supported");
+    return unlimited ? success : failed(error(DAT_MODEL_NOT_SUPPORTED), "high watermarks are not supported");
 }
 
 DAT_RETURN calls::ep_reset(Ep& endpoint) { return endpoint.reset(); }

@@ -52,7 +52,7 @@ bool is_rationed(DAT_EVENT_NUMBER number) noexcept {
 }
 
 DAT_RETURN too_long(DAT_COUNT wanted, std::uint32_t limit) noexcept {
-    return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD),
+    return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD),
                   explain("%d events asked for, max_evd_qlen is %u", wanted, limit));
 }
 
@@ -312,7 +312,7 @@ namespace {
     return invalid_state(DAT_INVALID_STATE_EVD_WAITER, "another thread waits for events of the EVD");
 }
 
-DAT_RETURN freed() noexcept { return refuse(error(DAT_ABORT), "the EVD was freed during the wait"); }
+DAT_RETURN freed() noexcept { return failed(error(DAT_ABORT), "the EVD was freed during the wait"); }
 
 DAT_RETURN unwaitable() noexcept {
     return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE, "dat_evd_set_unwaitable was called");
@@ -470,7 +470,7 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
     const BiasedLock::SlowPathGuard taking(taking_);
     const std::lock_guard lock(lock_);
     if (events_.size() > wanted)
-        return refuse(error(DAT_INVALID_STATE),
+        return failed(error(DAT_INVALID_STATE),
                       explain("%d events asked for, %zu are in the EVD", qlen, events_.size()));
     if (completions_ != nullptr)
         if (const Status status = fit_completions(wanted); !status.ok()) return to_return(status, DAT_RESOURCE_TEVD);

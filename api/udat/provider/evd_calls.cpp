@@ -86,7 +86,7 @@ DAT_RETURN calls::evd_post_se(Evd& dispatcher, const DAT_EVENT* event) {
     if (!dispatcher.takes(DAT_EVD_SOFTWARE_FLAG))
         return invalid_parameter(DAT_INVALID_ARG1, "the EVD was created without DAT_EVD_SOFTWARE_FLAG");
     if (dispatcher.try_post(*event)) return success;
-    return refuse(error(DAT_QUEUE_FULL), explain("the EVD is full, its length is %d", dispatcher.qlen()));
+    return failed(error(DAT_QUEUE_FULL), explain("the EVD is full, its length is %d", dispatcher.qlen()));
 }
 
 DAT_RETURN calls::evd_free(Evd& dispatcher) {

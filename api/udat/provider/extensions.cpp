@@ -28,7 +28,7 @@ DAT_RETURN post_atomic(Ep& ep, SendRequest& request, va_list arguments) noexcept
     const auto* remote = va_arg(arguments, const DAT_RMR_TRIPLET*);
     const auto flags = static_cast<DAT_COMPLETION_FLAGS>(va_arg(arguments, int));  // promoted
     if (!ep.ia().device()->attributes().capabilities.atomics)
-        return refuse(error(DAT_MODEL_NOT_SUPPORTED), "the adapter has no atomic operations");
+        return failed(error(DAT_MODEL_NOT_SUPPORTED), "the adapter has no atomic operations");
     request.context = cookie.as_64;
     return ep.post_any_rdma(SendRequest(request), 1, iov, remote, flags);
 }
@@ -92,7 +92,7 @@ DAT_RETURN run(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) 
         case DAT_IB_PRINT_COUNTERS_OP: return print(handle, arguments);
         // The sampled counters are counters of ports, which no device has.
         default:
-            return refuse(error(DAT_NOT_IMPLEMENTED),
+            return failed(error(DAT_NOT_IMPLEMENTED),
                           explain("there is no operation 0x%x", static_cast<unsigned>(operation)));
     }
 }

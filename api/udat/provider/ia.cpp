@@ -64,10 +64,7 @@ DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT
     std::unique_ptr<Ia> created(new Ia(provider, device));
     auto opened = open_device(device, *created);
     if (opened.status().code() == Code::NoResources) return to_return(opened.status(), DAT_RESOURCE_DEVICE);
-    if (!opened.ok()) {
-        failure::because(opened.status());
-        return error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
-    }
+    if (!opened.ok()) return failed(error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED), opened.status());
     created->device_ = std::move(*opened);
     created->device_->set_api("DAT");
     created->address_ = SocketAddress(created->device_->attributes().host, 0).storage;
@@ -190,7 +187,7 @@ DAT_RETURN calls::ia_open(const DAT_NAME_PTR name, DAT_COUNT async_qlen, DAT_EVD
     if (ia == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "ia_handle is null");
     const NamedProvider* provider = find_named_provider(name);
     if (provider == nullptr)
-        return refuse(error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED),
+        return failed(error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED),
                       explain("this provider was not loaded for an adapter %s", name));
     const bool exists = *async_evd == DAT_EVD_ASYNC_EXISTS;
     Evd* shared = nullptr;

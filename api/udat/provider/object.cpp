@@ -67,8 +67,7 @@ DAT_RETURN to_result(Code code, DAT_RETURN_SUBTYPE resource) noexcept {
 }  // namespace
 
 DAT_RETURN to_failure(Status status, DAT_RETURN_SUBTYPE resource) noexcept {
-    failure::because(status);
-    return to_result(status.code(), resource);
+    return failed(to_result(status.code(), resource), status);
 }
 
 // ---- Entry points -------------------------------------------------------------------------------------------------

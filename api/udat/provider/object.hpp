@@ -84,7 +84,7 @@ DAT_RETURN with(DAT_HANDLE handle, Body&& body) {
 
 /// The failure of calls that ask for addresses relative to a region.
 inline DAT_RETURN zero_based() noexcept {
-    return refuse(error(DAT_MODEL_NOT_SUPPORTED), "zero-based addresses are not supported: zb_supported is DAT_FALSE");
+    return failed(error(DAT_MODEL_NOT_SUPPORTED), "zero-based addresses are not supported: zb_supported is DAT_FALSE");
 }
 
 /// The failure of calls with a protection zone that is not of their IA.

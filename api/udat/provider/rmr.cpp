@@ -108,14 +108,14 @@ DAT_RETURN calls::rmr_bind(Rmr& region, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLE
                 explain("%u bytes at 0x%llx are not in the region, which has the context 0x%x", triplet->segment_length,
                         static_cast<unsigned long long>(triplet->virtual_address), whole.key()));
         if (&memory->pz() != &region.pz())
-            return refuse(error(DAT_PROTECTION_VIOLATION), "the LMR and the RMR are in different protection zones");
+            return failed(error(DAT_PROTECTION_VIOLATION), "the LMR and the RMR are in different protection zones");
         if (!allows(*memory, privileges))
-            return refuse(error(DAT_PRIVILEGES_VIOLATION),
+            return failed(error(DAT_PRIVILEGES_VIOLATION),
                           explain("mem_priv is 0x%x, the privileges of the LMR are 0x%x", unsigned{privileges},
                                   unsigned{memory->privileges()}));
     }
     if (endpoint->pz() != &region.pz())
-        return refuse(error(DAT_PROTECTION_VIOLATION), "the EP and the RMR are in different protection zones");
+        return failed(error(DAT_PROTECTION_VIOLATION), "the EP and the RMR are in different protection zones");
     return region.bind(unbinds ? nullptr : memory, *triplet, privileges, *endpoint, cookie, flags, *context);
 }
 

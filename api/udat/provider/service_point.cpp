@@ -31,11 +31,9 @@ DAT_RETURN ServicePoint::listen(std::uint16_t port) {
                                     // listening
     const Address local{.host = ia().device()->attributes().host, .service = service_of(port)};
     auto listener = ia().device()->listen(local, Sharing::Exclusive);
-    if (listener.status().code() == Code::Busy) return refuse(error(DAT_CONN_QUAL_IN_USE), listener.status().where());
-    if (listener.status().code() == Code::PermissionDenied) {
-        failure::because(listener.status());
-        return error(DAT_CONN_QUAL_UNAVAILABLE);
-    }
+    if (listener.status().code() == Code::Busy) return failed(error(DAT_CONN_QUAL_IN_USE), listener.status().where());
+    if (listener.status().code() == Code::PermissionDenied)
+        return failed(error(DAT_CONN_QUAL_UNAVAILABLE), listener.status());
     if (!listener.ok()) return to_return(listener.status());
     listener_ = std::move(*listener);
     return success;
@@ -212,7 +210,7 @@ DAT_RETURN calls::psp_create_any(Ia& owner, DAT_CONN_QUAL* qual, DAT_EVD_HANDLE 
         owner.note(DCNT_IA_PSP_CREATE_ANY);
         return success;
     }
-    return refuse(error(DAT_CONN_QUAL_UNAVAILABLE),
+    return failed(error(DAT_CONN_QUAL_UNAVAILABLE),
                   explain("all ports from %u to %u are in use", unsigned{first}, first + count - 1u));
 }
 
@@ -257,15 +255,15 @@ DAT_RETURN calls::csp_create(Ia& owner, DAT_COMM* comm, DAT_IA_ADDRESS_PTR addre
     if (address == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "ia_address is null");
     if (csp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "csp_handle is null");
     if (!is_supported(*comm) || comm->domain != address->sa_family)
-        return refuse(error(DAT_COMM_NOT_SUPPORTED),
+        return failed(error(DAT_COMM_NOT_SUPPORTED),
                       "comm is not a byte stream over IP, or ia_address differs from it");
     const HostAddress host = host_of(address);
     if (host.empty())
-        return refuse(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED),
+        return failed(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED),
                       explain("address family %d is neither IPv4 nor IPv6", address->sa_family));
     const bool any = std::ranges::all_of(host.span(), [](std::uint8_t byte) { return byte == 0; });
     if (!any && !(host == owner.device()->attributes().host))
-        return refuse(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE),
+        return failed(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE),
                       explain("%s is not the address of the adapter, which is %s", text_of(host).c_str(),
                               text_of(owner.device()->attributes().host).c_str()));
     return Csp::create(owner, *comm, port_of(address), *dispatcher, *csp);

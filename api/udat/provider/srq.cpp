@@ -11,7 +11,7 @@ namespace viaduct::dat {
 namespace {
 
 DAT_RETURN too_deep(DAT_COUNT wanted, const DeviceAttributes& limits) noexcept {
-    return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ),
+    return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ),
                   explain("%d receives asked for, max_recv_per_srq is %u", wanted, limits.max_queue_depth));
 }
 
@@ -38,13 +38,13 @@ DAT_RETURN Srq::post(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TR
     const Status status = queue_->post_receive({.context = cookie.as_64, .sges = pieces.span()});
     if (status.code() != Code::QueueFull) [[likely]]
         return to_return(status, DAT_RESOURCE_SRQ);
-    return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY),
+    return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY),
                   explain("the queue is full: max_recv_dtos of the SRQ is %d", attr_.max_recv_dtos));
 }
 
 DAT_RETURN Srq::resize(DAT_COUNT max_recv_dtos) noexcept {
     if (max_recv_dtos < attr_.low_watermark)
-        return refuse(error(DAT_INVALID_STATE),
+        return failed(error(DAT_INVALID_STATE),
                       explain("%d receives asked for, low_watermark is %d", max_recv_dtos, attr_.low_watermark));
     const Status status = queue_->resize(static_cast<std::uint32_t>(max_recv_dtos));
     if (status.code() == Code::InvalidParameter) return too_deep(max_recv_dtos, ia().device()->attributes());
@@ -88,7 +88,7 @@ DAT_RETURN calls::srq_create(Ia& owner, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR* attr, DA
     if (static_cast<std::uint32_t>(attr->max_recv_dtos) > limits.max_queue_depth)
         return too_deep(attr->max_recv_dtos, limits);
     if (static_cast<std::uint32_t>(attr->max_recv_iov) > most_segments(limits))
-        return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ),
+        return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ),
                       explain("max_recv_iov %d asked for, max_iov_segments_per_dto is %u", attr->max_recv_iov,
                               most_segments(limits)));
     std::unique_ptr<Srq> created;

@@ -33,12 +33,12 @@ SegmentLimit most_segments(Opcode opcode, const DAT_EP_ATTR& attr) noexcept {
 }
 
 [[gnu::cold, gnu::noinline]] DAT_RETURN out_of_memory() noexcept {
-    return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY), "out of memory");
+    return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY), "out of memory");
 }
 
 [[gnu::cold, gnu::noinline]] DAT_RETURN refuse_length(const char* what, std::uint64_t bytes, const char* where,
                                                       std::uint64_t room) noexcept {
-    return refuse(error(DAT_LENGTH_ERROR),
+    return failed(error(DAT_LENGTH_ERROR),
                   explain("%llu bytes are to be %s, the %s segments have %llu", static_cast<unsigned long long>(bytes),
                           what, where, static_cast<unsigned long long>(room)));
 }
@@ -89,7 +89,7 @@ DAT_RETURN Ep::check_posting() noexcept {
 DAT_RETURN Ep::refuse_post(Status status, QueueKind queue) const noexcept {
     if (status.code() != Code::QueueFull) return to_return(status);
     const bool sends = queue == QueueKind::Send;
-    return refuse(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY),
+    return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY),
                   explain("the queue is full: %s of the endpoint is %d", sends ? "max_request_dtos" : "max_recv_dtos",
                           sends ? attr_.max_request_dtos : attr_.max_recv_dtos));
 }

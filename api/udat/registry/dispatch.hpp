@@ -23,7 +23,7 @@ template <DAT_RETURN_SUBTYPE invalid, class... Parameters>
     const DAT_PROVIDER* const table = foreign_table_of(handle);
     if (table == nullptr) return report(name, handle, invalid_handle(invalid));
     if (table->*function == nullptr)
-        return report(name, handle, refuse(error(DAT_NOT_IMPLEMENTED), "the provider does not implement this call"));
+        return report(name, handle, failed(error(DAT_NOT_IMPLEMENTED), "the provider does not implement this call"));
     const DAT_RETURN result = (table->*function)(handle, arguments...);
     if (result == DAT_SUCCESS) return result;
     failure::clear();  // the provider leaves no reason

@@ -37,7 +37,7 @@ DAT_RETURN open_query(DAT_EXTENDED_OP operation, va_list arguments) {
     DAT_RETURN result = Registry::instance().open({name, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, false}, provider);
     if (result != DAT_SUCCESS) return result;
     const auto function = provider.table().handle_extendedop_func;
-    if (function == nullptr) return refuse(error(DAT_NOT_IMPLEMENTED), "the provider has no extensions");
+    if (function == nullptr) return failed(error(DAT_NOT_IMPLEMENTED), "the provider has no extensions");
     std::map<DAT_HANDLE, Provider> query;  // allocated first, because a successful open must be recorded
     query.emplace(DAT_HANDLE_NULL, std::move(provider));
     result = function(name, operation, arguments);

@@ -22,7 +22,7 @@ const char* plain_name(const char* name) noexcept {
 DAT_RETURN open_ia(Provider provider, const char* name, DAT_COUNT async_evd_min_qlen, DAT_EVD_HANDLE* async_evd,
                    DAT_IA_HANDLE* ia) {
     const auto open = provider.table().ia_open_func;
-    if (open == nullptr) return refuse(error(DAT_NOT_IMPLEMENTED), "the provider cannot open adapters");
+    if (open == nullptr) return failed(error(DAT_NOT_IMPLEMENTED), "the provider cannot open adapters");
     IaTable& table = IaTable::instance();
     const DAT_IA_HANDLE number = table.reserve(std::move(provider));  // reserved first, because an open adapter needs a
                                                                       // number

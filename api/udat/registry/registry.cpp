@@ -29,7 +29,7 @@ DAT_RETURN Registry::add(const DAT_PROVIDER* table, const DAT_PROVIDER_INFO& inf
     auto added = std::make_shared<const Registered>(Registered{offer_of(info), table});
     const std::lock_guard lock(mutex_);
     if (std::ranges::find(registered_, added->offer, offer_of_registered) != registered_.end())
-        return refuse(error(DAT_PROVIDER_ALREADY_REGISTERED), info.ia_name);
+        return failed(error(DAT_PROVIDER_ALREADY_REGISTERED), info.ia_name);
     registered_.push_back(std::move(added));
     return DAT_SUCCESS;
 }
@@ -37,8 +37,8 @@ DAT_RETURN Registry::add(const DAT_PROVIDER* table, const DAT_PROVIDER_INFO& inf
 DAT_RETURN Registry::remove(const DAT_PROVIDER_INFO& info) {
     const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find(registered_, offer_of(info), offer_of_registered);
-    if (found == registered_.end()) return refuse(error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED), info.ia_name);
-    if (found->use_count() > 1) return refuse(error(DAT_PROVIDER_IN_USE), "an adapter of the provider is open");
+    if (found == registered_.end()) return failed(error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED), info.ia_name);
+    if (found->use_count() > 1) return failed(error(DAT_PROVIDER_IN_USE), "an adapter of the provider is open");
     registered_.erase(found);
     return DAT_SUCCESS;
 }
@@ -75,7 +75,7 @@ DAT_RETURN Registry::open(const Offer& wanted, Provider& provider) {
     provider = Provider(nullptr, find(wanted));  // registered by the program itself
     if (provider) return DAT_SUCCESS;
     const DAT_RETURN_SUBTYPE lacking = lacking_everywhere(entries, wanted);
-    return refuse(error(DAT_PROVIDER_NOT_FOUND, lacking), describe(lacking, wanted, !entries.empty()));
+    return failed(error(DAT_PROVIDER_NOT_FOUND, lacking), describe(lacking, wanted, !entries.empty()));
 }
 
 /// Says why there is no provider. `known`: an entry has this name.

@@ -66,8 +66,6 @@ private:
 
     const std::vector<Entry> entries_;  // from dat.conf
 
-    std::recursive_mutex loading_;  // held while libraries are loaded and unloaded; a library that is being loaded may
-                                    // open another adapter
     std::vector<std::weak_ptr<Library>> loaded_;
 
     mutable std::mutex mutex_;  // guards the members below
