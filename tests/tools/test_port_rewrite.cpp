@@ -273,7 +273,8 @@ TEST_CASE("port_rewrite: sources that were changed at random") {
         "VipDestroyPtag(nic,\n VIP_INVALID_PTAG); dat_ep_disconnect(\n DAT_HANDLE_NULL,\n DAT_CLOSE_ABRUPT_FLAG);\n";
     const auto octets = std::as_bytes(std::span(seed));
     viaduct::fuzz::Mutator mutator;
-    for (unsigned round = 0; round < viaduct::fuzz::rounds() / 10; ++round) {
+    // Each round lets libclang read three sources.
+    for (unsigned round = 0; round < viaduct::fuzz::rounds() / 100; ++round) {
         viaduct::fuzz::Octets source(octets.begin(), octets.end());
         for (unsigned i = 0; i < 4; ++i) mutator.mutate(source, octets, 4096);
         const std::string text(reinterpret_cast<const char*>(source.data()), source.size());
