@@ -102,6 +102,12 @@ void begin_result(Text& text) {
         text.raw(" = ");
 }
 
+void mark_failed(Text& text) {
+    if (!text.is_json()) return text.raw(" !");
+    text.field("failed");
+    text.word("true");
+}
+
 void end_record(Text& text, std::uint64_t duration_ns, std::uint64_t times) {
     if (times > 1) {
         text.field("times");

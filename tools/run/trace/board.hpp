@@ -99,6 +99,8 @@ std::uint64_t now_ns();
 void begin_record(Text& text, const Board& board, const Call& call, std::uint32_t pid, std::uint32_t tid,
                   std::uint64_t start_ns);
 void begin_result(Text& text);
+/// After the result of a call that failed.
+void mark_failed(Text& text);
 void end_record(Text& text, std::uint64_t duration_ns, std::uint64_t times = 1);
 void end_unfinished(Text& text, std::uint64_t duration_ns);
 void write_fold(Text& text, const Board& board, const Fold& fold, std::uint32_t pid, std::uint32_t tid);

@@ -132,10 +132,11 @@ void Record::end() {
 
 void Record::judge(bool good, bool empty) {
     empty_ = empty;
+    failed_ = !good && !empty;
     auto& counters = tracer()->board().counters[call_];
     const std::uint64_t time = call_end_ns_ - call_start_ns_;
     counters.count.fetch_add(1, std::memory_order_relaxed);
-    if (!good && !empty) counters.errors.fetch_add(1, std::memory_order_relaxed);
+    if (failed_) counters.errors.fetch_add(1, std::memory_order_relaxed);
     counters.total_ns.fetch_add(time, std::memory_order_relaxed);
     counters.times[Counters::bucket_of(time)].fetch_add(1, std::memory_order_relaxed);
     if (good || forgotten_kind_ == nullptr) return;
@@ -161,6 +162,7 @@ void Record::write() {
         return tracer()->output().write(text.view());
     }
     text_.after_value();
+    if (failed_) mark_failed(text_);
     end_record(text_, call_end_ns_ - call_start_ns_);
     tracer()->output().write(text_.view());
 }

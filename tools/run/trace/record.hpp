@@ -178,6 +178,7 @@ private:
     bool detailed_ = false;
     bool shown_ = false;
     bool empty_ = false;
+    bool failed_ = false;
     std::uint32_t call_;
     std::uint32_t pid_ = 0;
     int error_ = 0;
