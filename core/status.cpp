@@ -2,6 +2,9 @@
 #include "core/status.hpp"
 
 #include <cerrno>
+#include <string>
+
+#include "core/reason.hpp"
 
 namespace viaduct {
 
@@ -45,5 +48,12 @@ Status Status::from_errno(int sys_errno, const char* where) noexcept {
         default: return {Code::SystemError, where, sys_errno};
     }
 }
+
+Error::Error(const Status& status)
+    : std::runtime_error(std::string(Reason(status).c_str()) + ": " + to_string(status.code())), code_(status.code()) {}
+
+Error::~Error() = default;
+
+void Status::fail() const { throw Error(*this); }
 
 }  // namespace viaduct

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "core/export.hpp"
@@ -53,10 +54,29 @@ public:
     constexpr int sys_errno() const noexcept { return errno_; }
     constexpr const char* where() const noexcept { return where_; }
 
+    /// Throws Error unless the call succeeded.
+    void or_throw() const {
+        if (!ok()) fail();
+    }
+
 private:
+    [[noreturn]] VIADUCT_EXPORT void fail() const;
+
     const char* where_ = "";
     int errno_ = 0;
     Code code_ = Code::Ok;
+};
+
+/// A failed call as an exception, for programs that prefer those: the library throws none but std::bad_alloc, and this
+/// one only from or_throw() and value_or_throw(). what() is the text of the status, with the names of code and errno.
+class VIADUCT_EXPORT Error : public std::runtime_error {
+public:
+    explicit Error(const Status& status);
+    ~Error() override;
+    Code code() const noexcept { return code_; }
+
+private:
+    Code code_;
 };
 
 /// A value, or the Status that tells why there is none.
@@ -74,6 +94,12 @@ public:
     T& operator*() & noexcept { return *value_; }
     T&& operator*() && noexcept { return std::move(*value_); }
     T* operator->() noexcept { return &*value_; }
+
+    /// Throws Error if there is no value.
+    T value_or_throw() && {
+        if (!ok()) status_.or_throw();
+        return std::move(*value_);
+    }
 
 private:
     std::optional<T> value_;

@@ -3,19 +3,8 @@
 #include <cstdio>
 #include <semaphore>
 #include <stdexcept>
-#include <string>
 
 using namespace viaduct;
-
-static void must(const Status& status) {
-    if (!status.ok()) throw std::runtime_error(std::string(status.where()) + ": " + to_string(status.code()));
-}
-
-template <class T>
-static T must(Result<T> result) {
-    must(result.status());
-    return std::move(*result);
-}
 
 static Completion wait_for(CompletionQueue& queue) {
     Completion done;
@@ -34,38 +23,38 @@ struct Observer final : DeviceObserver, EndpointObserver {  // called from threa
 
 int main() try {
     Observer observer;
-    const auto device = must(Device::open(must(Device::default_number()), observer));
-    const auto domain = must(ProtectionDomain::create(device));
-    const auto sent = must(CompletionQueue::create(device, 8, 0));
-    const auto received = must(CompletionQueue::create(device, 8, 0));
+    const auto device = Device::open(Device::default_number().value_or_throw(), observer).value_or_throw();
+    const auto domain = ProtectionDomain::create(device).value_or_throw();
+    const auto sent = CompletionQueue::create(device, 8, 0).value_or_throw();
+    const auto received = CompletionQueue::create(device, 8, 0).value_or_throw();
     const EndpointConfig config{.attributes = {.access = {.remote_write = true}},
                                 .domain = domain,
                                 .send_queue = sent,
                                 .receive_queue = received,
                                 .observer = &observer};
-    const auto client = must(Endpoint::create(config)), server = must(Endpoint::create(config));
+    const auto client = Endpoint::create(config).value_or_throw(), server = Endpoint::create(config).value_or_throw();
 
     char memory[48] = "over the valley";  // the client's, and from 16 on the server's
-    const auto region = must(MemoryRegion::create(domain, memory, sizeof memory, {.remote_write = true}));
+    const auto region = MemoryRegion::create(domain, memory, sizeof memory, {.remote_write = true}).value_or_throw();
     const Sge message{memory, region->key(), 16}, room{memory + 16, region->key(), 16};
-    must(server->post_receive({.sges = {&room, 1}}));  // before connecting: no message can come too early
+    server->post_receive({.sges = {&room, 1}}).or_throw();  // before connecting: no message can come too early
 
     const std::uint8_t service[] = {'h', 'e', 'l', 'l', 'o'};
     const Address address{device->attributes().host, Bytes<Address::max_service>(service)};
-    const auto listener = must(device->listen(address));
-    must(client->connect({.local = {address.host, {}}, .remote = address}));
+    const auto listener = device->listen(address).value_or_throw();
+    client->connect({.local = {address.host, {}}, .remote = address}).or_throw();
     auto request = listener->next_request();
     while (request.status().code() == Code::WouldBlock) request = listener->next_request();  // or poll(2) its fd()
-    must(server->accept(*must(std::move(request)), {}));
+    server->accept(*std::move(request).value_or_throw(), {}).or_throw();
     observer.established.acquire();
     observer.established.acquire();  // of both
 
-    must(client->post_send({.sges = {&message, 1}}));
+    client->post_send({.sges = {&message, 1}}).or_throw();
     std::printf("%s, a message of %u bytes\n", memory + 16, wait_for(*received).bytes);
     wait_for(*sent);
 
     const RemoteAddress target{reinterpret_cast<std::uintptr_t>(memory + 32), region->key()};  // as the server tells it
-    must(client->post_send({.opcode = Opcode::RdmaWrite, .remote = target, .sges = {&message, 1}}));
+    client->post_send({.opcode = Opcode::RdmaWrite, .remote = target, .sges = {&message, 1}}).or_throw();
     wait_for(*sent);
     std::printf("%s, an RDMA write\n", memory + 32);
 } catch (const std::exception& error) {
