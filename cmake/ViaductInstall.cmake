@@ -20,10 +20,13 @@ if(VIADUCT_IBVERBS)
   target_link_libraries(rpma INTERFACE $<INSTALL_INTERFACE:ibverbs>)
 endif()
 
-install(TARGETS viaduct EXPORT ViaductTargets INCLUDES DESTINATION ${VIADUCT_CORE_INCLUDEDIR}
+# The component "libraries" is what the Python package uses: bindings/python/wheel_backend.py.
+set(libraries LIBRARY COMPONENT libraries NAMELINK_COMPONENT development)
+install(TARGETS viaduct EXPORT ViaductTargets ${libraries} INCLUDES DESTINATION ${VIADUCT_CORE_INCLUDEDIR}
         PUBLIC_HEADER DESTINATION ${VIADUCT_CORE_INCLUDEDIR}/core)
-install(TARGETS ${VIADUCT_FRONTENDS} dat EXPORT ViaductTargets)
-install(TARGETS daplviaduct LIBRARY NAMELINK_SKIP) # loaded, never linked
+install(TARGETS ${VIADUCT_FRONTENDS} EXPORT ViaductTargets ${libraries})
+install(TARGETS dat EXPORT ViaductTargets)
+install(TARGETS daplviaduct LIBRARY COMPONENT libraries NAMELINK_SKIP) # loaded, never linked
 
 # Names that programs of the time link and load VIPL by.
 get_target_property(vipl_soversion vipl SOVERSION)

@@ -4,12 +4,16 @@ import __future__
 import ast
 import graphlib
 import importlib
+import importlib.metadata
 import inspect
 import json
 import os
 import pathlib
 import pickle
+import re
 import socket
+import subprocess
+import sys
 import traceback
 import types
 
@@ -19,6 +23,7 @@ from rpma_pair import ADDRESS
 from viaduct import core, dat, rpma, vipl
 
 PACKAGE = pathlib.Path(viaduct.__file__).parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Programs rely on these names, whatever module defines them.
 NAMES = {
@@ -55,6 +60,23 @@ NAMES = {
         err_2str get_ibv_context ibv_context_is_odp_capable log_get_threshold log_set_function log_set_threshold
     """,
 }
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="the wheel is for Python 3.11 and later")
+def test_version_and_metadata(tmp_path):
+    """What pip shows of the wheel; test_wheel.py builds it."""
+    build = f"import wheel_backend; print(wheel_backend.prepare_metadata_for_build_wheel({str(tmp_path)!r}))"
+    name = subprocess.run([sys.executable, "-c", build], cwd=ROOT / "bindings/python", text=True, check=True,
+                          stdout=subprocess.PIPE).stdout.strip()
+    distribution = importlib.metadata.Distribution.at(tmp_path / name)
+    version, = re.findall(r"^project\(Viaduct VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text("utf-8"), re.M)
+    assert viaduct.__version__ == distribution.version == version
+    assert name == f"viaduct-{version}.dist-info"
+    assert (distribution.metadata["Name"], distribution.metadata["License"]) == ("viaduct", "BSD-3-Clause")
+    assert distribution.metadata["Requires-Python"] == ">=3.11"
+    assert distribution.read_text("LICENSE") == (ROOT / "LICENSE").read_text("utf-8")
+    plugin, = distribution.entry_points
+    assert plugin.group == "pytest11" and plugin.load() is sys.modules[plugin.name]
 
 
 @pytest.mark.parametrize("api", NAMES)

@@ -21,6 +21,7 @@ Conventions of all four packages:
                collector when nothing refers to it any more. What was created from an object is closed before it.
 """
 from viaduct import _build as _build  # first, because it checks the version of Python
+from viaduct._version import __version__ as __version__
 from viaduct.errors import Error, TimeoutError
 from viaduct.memory import alloc
 

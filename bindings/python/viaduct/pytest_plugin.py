@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures for pytest: devices, and connected endpoints in one process or in two.
 
-Use `pytest -p viaduct.pytest_plugin`, or `pytest_plugins = ["viaduct.pytest_plugin"]` in a
-conftest.py or a test module. A test:
+pytest finds this plugin if pip has installed the package. Otherwise use `pytest -p viaduct.pytest_plugin`, or
+`pytest_plugins = ["viaduct.pytest_plugin"]` in a conftest.py or a test module. A test:
 
     def test_greeting(device, pair):
         memory = device.register(bytearray(b"hello") + bytearray(5))
@@ -21,8 +21,8 @@ The fixtures:
                     function(device, endpoint, ...)
 
 `--viaduct-backend=verbs`, or `viaduct_backend = verbs` in pytest.ini, selects the backend; the default is
-VIADUCT_BACKEND. Both need `-p viaduct.pytest_plugin` or the conftest.py, because pytest reads options before it loads
-test modules.
+VIADUCT_BACKEND. Both need the installed package, `-p viaduct.pytest_plugin` or the conftest.py, because pytest reads
+options before it loads test modules.
 
 A second process is a new interpreter, which shares nothing with the test. Its function must be a function of a
 module, and arguments and results must be picklable. The process ends with the test. An exception of its function is
