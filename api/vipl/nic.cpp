@@ -225,7 +225,9 @@ Result<DeviceId> device_with_name(std::string_view name) {
         if (device.status().code() != Code::InvalidParameter) return device;
     }
     const auto number = number_in(name);
-    if (!number) return Status(Code::InvalidParameter, "no NIC with that name");
+    if (!number)
+        return Status(Code::InvalidParameter,
+                      explain("no NIC with that name: %.*s", static_cast<int>(name.size()), name.data()));
     if (*number == 0) return default_device();
     const auto provider = selected_provider();
     if (!provider.ok()) return provider.status();

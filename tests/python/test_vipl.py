@@ -40,6 +40,7 @@ def test_nics_have_attributes(nic):
 def test_unknown_nic_is_refused():
     error = fails(ReturnCode.INVALID_PARAMETER, vipl.open_nic, "no such NIC")
     assert (error.call, error.name) == ("VipOpenNic", "VIP_INVALID_PARAMETER")
+    assert error.text.endswith(": no NIC with that name: no such NIC")
     assert isinstance(error, viaduct.Error)
 
 

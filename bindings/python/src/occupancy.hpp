@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "common.hpp"
+#include "core/base/failure.hpp"
 
 namespace viaduct::python {
 
@@ -63,12 +64,21 @@ private:
     const std::thread::id thread_ = std::this_thread::get_id();
 };
 
+/// Returns the result `gone` of a call that must not be made. Its reason takes the place of that of an earlier failure.
+template <class Result>
+Result not_made(Result gone) noexcept {
+    failure::because("another thread closes an object of the call");
+    failure::report(LogLevel::Debug,
+                    {.call = "a call", .object = nullptr, .code = static_cast<long>(gone), .name = "not made"});
+    return gone;
+}
+
 /// Makes a call without the GIL. `gone`: the result if the call must not be made.
 template <class Call, class Result>
 Result call_unlocked(const Objects& objects, Call call, Result gone) {
     const GilReleased released;
     const Stay stay(objects);
-    return stay.enter() ? call() : gone;
+    return stay.enter() ? call() : not_made(gone);
 }
 
 /// The same for a call that ends objects.
@@ -76,7 +86,7 @@ template <class Call, class Result>
 Result call_ending(const Objects& objects, Call call, Result gone) {
     const Stay stay(objects);
     const GilReleased released;
-    return stay.enter() ? call() : gone;
+    return stay.enter() ? call() : not_made(gone);
 }
 
 /// Marks that the current thread is in the library and about to call Python. A thread that ends an object may have to

@@ -29,13 +29,28 @@ bool wait_readable(int fd, Seconds timeout) {
 
 namespace {
 
+/// Whether an object has a buffer, of any shape. Clears the exception if it has none.
+bool has_buffer(const py::object& object) {
+    Py_buffer buffer{};
+    if (PyObject_GetBuffer(object.ptr(), &buffer, PyBUF_FULL_RO) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    PyBuffer_Release(&buffer);
+    return true;
+}
+
 /// The bytes of any object with a contiguous buffer. The buffer cannot move while this exists.
 class PinnedBytes {
 public:
     explicit PinnedBytes(const py::object& object) {
         if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_WRITABLE) == 0) return;
         PyErr_Clear();
-        if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_SIMPLE) != 0) throw py::error_already_set();
+        if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_SIMPLE) == 0) return;
+        const py::error_already_set problem;
+        // Some objects raise ValueError, as numpy's arrays do.
+        if (has_buffer(object)) throw py::buffer_error("the buffer is not contiguous");
+        throw problem;
     }
     ~PinnedBytes() { PyBuffer_Release(&buffer_); }
     PinnedBytes(const PinnedBytes&) = delete;

@@ -71,7 +71,7 @@ private:
     template <class Call>
     DAT_RETURN made(Call call) const {
         const GilReleased released;
-        return stay_.enter() ? call() : no_such_object;
+        return stay_.enter() ? call() : not_made(no_such_object);
     }
 
     const Stay stay_;
@@ -94,7 +94,7 @@ template <class Call>
 DAT_RETURN end(const Objects& objects, Call call) {
     const Stay stay(objects);
     const GilReleased released;
-    if (!stay.await_ends()) return no_such_object;
+    if (!stay.await_ends()) return not_made(no_such_object);
     const Dismissal first(objects.ended.front());
     const Dismissal second(objects.ended[1]);  // at most two of them are EVDs
     stay.await_calls();

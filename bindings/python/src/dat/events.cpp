@@ -108,7 +108,7 @@ bool goes_on(DAT_RETURN result) noexcept {
 /// EVD still exists.
 DAT_RETURN wait_slice(Handle evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT& event, DAT_COUNT& more) {
     const Stay stay({.used = {evd}});
-    if (!stay.enter()) return no_such_object;
+    if (!stay.enter()) return not_made(no_such_object);
     const DAT_RETURN result = dat_evd_wait(to_dat(evd), timeout, threshold, &event, &more);
     const bool sent_away = DAT_GET_TYPE(result) == DAT_INVALID_STATE && Stay::is_awaited(evd);
     return sent_away ? timed_out : result;

@@ -107,7 +107,7 @@ Handle wait(Handle cno, Seconds timeout) {
     wait_in_slices(timeout, [&](std::chrono::microseconds slice) {
         const Stay stay({.used = {cno}});
         const auto time = static_cast<DAT_TIMEOUT>(slice.count());
-        result = stay.enter() ? dat_cno_wait(to_dat(cno), time, &evd) : no_such_object;
+        result = stay.enter() ? dat_cno_wait(to_dat(cno), time, &evd) : not_made(no_such_object);
         return DAT_GET_TYPE(result) != DAT_QUEUE_EMPTY && DAT_GET_TYPE(result) != DAT_INTERRUPTED_CALL;
     });
     check("dat_cno_wait", result);

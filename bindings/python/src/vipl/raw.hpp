@@ -17,7 +17,9 @@ inline Handle to_handle(const void* pointer) noexcept { return reinterpret_cast<
 
 /// Raises the exception of viaduct.vipl for a failure. Requires the GIL.
 inline void check(const char* name, VIP_RETURN code) {
-    if (code != VIP_SUCCESS) raise_error("viaduct.vipl.errors", name, code);
+    if (code == VIP_SUCCESS) return;
+    raise(
+        py::module_::import("viaduct.vipl.errors").attr("error_of")(name, static_cast<int>(code), failure::last(code)));
 }
 
 /// Represents a memory registration as an object of calls. Its handle is a 32-bit number that may also be used on
@@ -36,10 +38,10 @@ void rest_after_python();
 template <class Call>
 VIP_RETURN undisturbed(const Objects& objects, Call call) {
     rest_after_python();
-    VIP_RETURN code = VIP_INVALID_PARAMETER;
+    VIP_RETURN code = VIP_SUCCESS;
     {
         const Stay stay(objects);
-        if (stay.enter()) code = call();
+        code = stay.enter() ? call() : not_made(VIP_INVALID_PARAMETER);
     }
     rest_after_python();
     return code;

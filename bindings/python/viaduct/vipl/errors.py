@@ -60,11 +60,12 @@ class DescriptorError(Error):
         return type(self), (self.call, None), {"args": self.args, "text": self.text}
 
 
-def error_of(call: str, code: int) -> Error:
-    """Returns the exception for a failed call. The extension module calls it, too."""
+def error_of(call: str, code: int, why: str = "") -> Error:
+    """Returns the exception for a failed call; `why` are the words of the library, if it has any. The extension module
+    calls it, too."""
     kind = TimeoutError if code == ReturnCode.TIMEOUT else Error
     member = ReturnCode(code)
     text = _TEXTS.get(member, "")
     if member is ReturnCode.INVALID_STATE:
         text = _STATE_TEXTS.get(call, text)
-    return kind(call, member, f"VIP_{member.name}", text)
+    return kind(call, member, f"VIP_{member.name}", ": ".join(part for part in (text, why) if part))
