@@ -153,6 +153,8 @@ def test_what_is_shown_is_described(api):
         if inspect.isclass(value) and value.__module__.startswith("viaduct."):
             described.update(members_of(value))
     assert [name for name, value in described.items() if not value.__doc__] == []
+    # Each description is complete: help() shows one at a time.
+    assert [name for name, value in described.items() if re.search(r"\blike \w+(\.\w+)?\(\)", value.__doc__, re.I)] == []
 
 
 def raised_by(call, *arguments):

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """viaduct.vipl: connection setup that fails."""
+import asyncio
+from functools import partial
+
 import pytest
 from background import TIMEOUT, Background
-from vipl_pair import fails, free_discriminator, nic, request
+from vipl_pair import fails, free_discriminator, nic, repeated, request
 from viaduct import vipl
 from viaduct.vipl import ReturnCode
 
@@ -15,6 +18,27 @@ def test_attributes_have_to_agree(nic):
     fails(ReturnCode.INVALID_MTU, asking.accept, nic.create_vi(vipl.ViAttributes(max_transfer_size=8192)))
     asking.accept(nic.create_vi(vipl.ViAttributes(max_transfer_size=4096)))
     asked.result()
+
+
+def test_a_number_is_a_discriminator_of_the_same_nic(nic):
+    discriminator = free_discriminator()
+    for connect in vipl.Vi.connect_request, lambda vi, remote, timeout: asyncio.run(
+            vi.connect_request_async(remote, timeout)):
+        client, server = nic.create_vi(), nic.create_vi()
+        asked = Background(repeated, partial(connect, client, discriminator, TIMEOUT))
+        nic.connect_wait(discriminator, TIMEOUT).accept(server)
+        asked.result()
+        assert client.state == server.state == vipl.State.CONNECTED
+
+
+def test_peers_that_connect_by_number(nic):
+    ends = nic.create_vi(), nic.create_vi()
+    discriminator = free_discriminator()
+    for end in ends:
+        end.connect_peer_request(discriminator, TIMEOUT, local=discriminator)
+    for end in ends:
+        end.connect_peer_wait()
+        assert end.state == vipl.State.CONNECTED
 
 
 def test_request_that_was_given_up_cannot_be_accepted(nic):

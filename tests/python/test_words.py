@@ -16,7 +16,7 @@ import dat_pair
 import pytest
 import viaduct
 from dat_pair import Side
-from rpma_pair import Pair, new_peer
+from rpma_pair import ADDRESS, Pair, new_peer
 from services import free_number
 from viaduct import core, dat, rpma, vipl
 from vipl_pair import connected
@@ -129,7 +129,7 @@ def test_arguments_of_vipl():
             wrong = vipl.ViAttributes(max_transfer_size=-1)
             assert refused(create, wrong, kind=OverflowError) == "attributes.max_transfer_size=-1" + MISFIT
         assert refused(nic.register_mem, 64, "x") == "attributes must be MemAttributes, not 'x'"
-        assert refused(vi.connect_request, "127.0.0.1") == "remote must be NetAddress, not '127.0.0.1'"
+        assert refused(vi.connect_request, "127.0.0.1") == "remote must be NetAddress or int, not '127.0.0.1'"
         assert refused(vipl.open_nic, 5) == "name must be str, not 5"
         descriptor = nic.ptag.descriptor()
         for fill in vi.post_send, nic.ptag.descriptor, descriptor.set:
@@ -312,3 +312,93 @@ def test_another_version_of_python(tmp_path):
     assert done.returncode == 1
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
     assert done.stderr.endswith(f"viaduct was built for Python 3.7; this is cpython {own}\n")
+
+
+def expired(call, *arguments, **options):
+    """Returns what the exception of a call says whose timeout expires."""
+    with pytest.raises(viaduct.TimeoutError) as raised:
+        call(*arguments, **options)
+    assert str(raised.value).endswith(raised.value.text)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+    return str(raised.value)
+
+
+def test_time_outs_of_the_core(device, pair):
+    with device.listen(free_number()) as listener:
+        said = "Listener.next_request: TIMED_OUT: no connection request within 0.05 s"
+        assert expired(listener.next_request, 0.05) == expired(listener.accept, device.endpoint(), timeout=0.05) == said
+        assert "no connection request within 0.05 s" in expired(asyncio.run, listener.next_request_async(0.05))
+    queue = pair.client.send_queue
+    assert expired(queue.wait, 1, 0.05) == "CompletionQueue.wait: TIMED_OUT: no completion within 0.05 s"
+    assert "no completion within 0.05 s" in expired(asyncio.run, queue.wait_async(timeout=0.05))
+    send = "Endpoint.wait_send: TIMED_OUT: no completion of a send within 0.05 s"
+    assert expired(pair.client.wait_send, 0.05) == send
+    receive = "Endpoint.wait_receive_async: TIMED_OUT: no completion of a receive within 0 s"
+    assert expired(asyncio.run, pair.client.wait_receive_async(0)) == receive
+
+
+def test_time_outs_of_vipl():
+    with vipl.open_nic() as nic:
+        client, _ = connected(nic)
+        assert "VIP_TIMEOUT: no connection request within 0.05 s" in expired(nic.connect_wait, free_number(), 0.05)
+        client.post_recv()
+        said = "VipRecvWait: VIP_TIMEOUT: no completed descriptor in the receive queue within 0.05 s"
+        assert expired(client.recv_wait, 0.05) == expired(asyncio.run, client.recv_wait_async(0.05)) == said
+        cq = nic.create_cq()
+        assert expired(cq.wait, 0.05) == "VipCQWait: VIP_TIMEOUT: no completed descriptor within 0.05 s"
+
+
+def test_time_outs_of_dat():
+    with dat.ia_open() as ia:
+        evd = Side(ia).connections
+        said = "dat_evd_wait: DAT_TIMEOUT_EXPIRED: no event"
+        assert expired(evd.wait, 0.05) == said + " (or fewer than the threshold) within 0.05 s"
+        assert expired(asyncio.run, evd.wait_async(0.05)) == said + " within 0.05 s"
+        for wait in ia.cno_create().wait, lambda timeout: asyncio.run(ia.cno_fd_create().wait_async(timeout)):
+            assert "no notification within 0.05 s" in expired(wait, 0.05)
+
+
+def test_time_outs_of_rpma():
+    with new_peer() as peer:
+        pair = Pair(peer)
+        client = pair.client
+        event = "rpma_conn_next_event: RPMA_E_NO_EVENT: no event of the connection within 0.05 s"
+        assert expired(client.next_event, 0.05) == expired(asyncio.run, client.next_event_async(0.05)) == event
+        completion = "rpma_cq_wait: RPMA_E_NO_COMPLETION: no completion within 0.05 s"
+        assert expired(client.cq.next_wc, 0.05) == expired(asyncio.run, client.cq.next_wc_async(0.05)) == completion
+        with peer.ep_listen(ADDRESS, free_number()) as ep:
+            assert "no connection request within 0.05 s" in expired(ep.accept, timeout=0.05)
+
+
+def check_slices(region, length_of):
+    """Pieces are as long as asked for, and slices of the view are those of a memoryview."""
+    size = len(region)
+    for part, length in ((slice(None), size), (slice(8, 16), 8), (slice(-8, None), 8), (slice(size, size), 0)):
+        assert length_of(region[part]) == length
+    for part in slice(0, size + 1), slice(size + 1, None), slice(-size - 1, None), slice(0, -size - 1):
+        with pytest.raises(IndexError, match=f"is not within the {size} bytes of the region"):
+            region[part]
+    with pytest.raises(ValueError, match="step"):
+        region[::2]
+    assert region.view[:size + 1].nbytes == size
+
+
+def test_slices_beyond_a_region(device):
+    check_slices(device.register(64), lambda piece: piece.length)
+    with vipl.open_nic() as nic:
+        region = nic.register_mem(bytearray(4096))
+        check_slices(region, lambda segment: segment.view.nbytes)
+        with pytest.raises(ValueError, match="from 4064 to 4112 is not within the 4096 bytes"):
+            region.descriptor(4064)
+    with dat.ia_open() as ia:
+        lmr = Side(ia).lmr
+        check_slices(lmr, lambda piece: piece.segment_length)
+        assert "is not within" in refused(lmr.target, 0, len(lmr) + 1, kind=IndexError)
+    with new_peer() as peer:
+        check_slices(peer.mr_reg(64), lambda piece: piece.nbytes)
+
+
+def test_errors_of_vipl_have_the_words_of_the_library():
+    with vipl.open_nic() as nic:
+        assert "no NIC with that name" in refused(vipl.open_nic, "nope", kind=vipl.Error)
+        assert refused(nic.create_cq, 0, kind=vipl.Error).endswith(": EntryCount is 0")

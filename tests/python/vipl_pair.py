@@ -14,14 +14,18 @@ def fails(code, call, *arguments, **options):
     return raised.value
 
 
-def request(vi, remote, timeout=TIMEOUT):
+def repeated(call):
     """Repeats a connection request until a server waits for it, like VIPL programs do."""
     while True:
         try:
-            return vi.connect_request(remote, timeout)
+            return call()
         except vipl.Error as error:
             if error.code != vipl.ReturnCode.NO_MATCH:
                 raise
+
+
+def request(vi, remote, timeout=TIMEOUT):
+    return repeated(lambda: vi.connect_request(remote, timeout))
 
 
 def connect(client, server):

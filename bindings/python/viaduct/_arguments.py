@@ -17,16 +17,35 @@ import sys
 import types
 import typing
 
+from viaduct.errors import TimeoutError
+
 F = typing.TypeVar("F", bound=typing.Callable[..., typing.Any])
 
 _NoneType = type(None)  # a name of Python since 3.10
 MISTAKES = (TypeError, AttributeError, OverflowError, struct.error)  # to which wrong arguments lead
 
 
+_signature = functools.lru_cache(maxsize=None)(inspect.signature)
+
+
+def awaits(awaited: str) -> typing.Callable[[F], F]:
+    """Marks a method that has a timeout with what it waits for: checked() makes its TimeoutError say that."""
+    def mark(function: F) -> F:
+        vars(function)["_awaited"] = awaited
+        return function
+    return mark
+
+
 def checked(function: F) -> F:
     """Returns a function that calls explain(). It is `function` itself if that takes no arguments."""
     if not function.__annotations__.keys() - {"return"}:
         return function
+    awaited: str | None = vars(function).get("_awaited")
+
+    def explain_timeout(error: TimeoutError, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        timeout: typing.Any = _signature(function).bind(*args, **kwargs).arguments.get("timeout")
+        if awaited is not None and timeout is not None:
+            error._say(function.__qualname__, awaited, timeout)
 
     def explain_call(error: Exception, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         try:
@@ -42,6 +61,9 @@ def checked(function: F) -> F:
         except MISTAKES as error:
             explain_call(error, args, kwargs)
             raise
+        except TimeoutError as error:
+            explain_timeout(error, args, kwargs)
+            raise
 
     @functools.wraps(function)
     def calling(*args: object, **kwargs: object) -> object:
@@ -49,6 +71,9 @@ def checked(function: F) -> F:
             return function(*args, **kwargs)
         except MISTAKES as error:
             explain_call(error, args, kwargs)
+            raise
+        except TimeoutError as error:
+            explain_timeout(error, args, kwargs)
             raise
     return typing.cast(F, awaiting if inspect.iscoroutinefunction(function) else calling)
 

@@ -30,3 +30,9 @@ class Error(Exception):
 
 class TimeoutError(Error, builtins.TimeoutError):
     """The timeout of a call has expired. It is also a builtins.TimeoutError."""
+
+    def _say(self, method: str, awaited: str, timeout: float) -> TimeoutError:
+        """Says what a method of Python has awaited, and for how long. Returns the exception itself."""
+        self.text = f"no {awaited} within {timeout:g} s"
+        self.args = (f"{self.call}: {self.name}: {self.text}",)
+        return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import typing
 
 from viaduct import _core
@@ -63,12 +64,17 @@ class Pinned:
         return self.view.readonly
 
     def extent(self, part: slice) -> tuple[int, int]:
-        """Returns the start and the end of a slice as byte offsets. Raises ValueError if the slice has a step."""
+        """Returns the start and the end of a slice as byte offsets. Unlike slices of a memoryview, which become shorter,
+        raises IndexError if the slice is not within the buffer; ValueError if it has a step."""
         if not isinstance(part, slice):
             raise TypeError(f"a region takes a slice, such as region[0:8], not {type(part).__name__}") from None
-        start, stop, step = part.indices(self.nbytes)
-        if step != 1:
+        if part.step is not None and part.step != 1:
             raise ValueError("a slice with a step is no piece")
+        given = (0 if part.start is None else operator.index(part.start),
+                 self.nbytes if part.stop is None else operator.index(part.stop))
+        start, stop = (offset + self.nbytes if offset < 0 else offset for offset in given)
+        if not (0 <= start <= self.nbytes and 0 <= stop <= self.nbytes):
+            raise IndexError(f"the slice {given[0]}:{given[1]} is not within the {self.nbytes} bytes of the region")
         return start, max(start, stop)
 
     def release(self) -> None:

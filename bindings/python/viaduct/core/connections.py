@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 
 from viaduct import _core, _waiting
+from viaduct._arguments import awaits
 from viaduct._services import service_bytes
 from viaduct.core.addresses import Service
 from viaduct.core.constants import Code
@@ -71,13 +72,16 @@ class Listener(Held):
         raw = self._raw.next_request()
         return None if raw is None else ConnectionRequest(self, raw)
 
+    @awaits("connection request")
     def next_request(self, timeout: float | None = None) -> ConnectionRequest:
         """Waits for the next request, and returns it. Raises TimeoutError after `timeout` seconds, Error(UNREACHABLE)
         if the device was removed."""
         return self._found(next_of(self._attempt, self.fileno(), timeout))
 
+    @awaits("connection request")
     async def next_request_async(self, timeout: float | None = None) -> ConnectionRequest:
-        """Like next_request(), for asyncio."""
+        """Waits for the next request without blocking the asyncio loop, and returns it. Raises TimeoutError after
+        `timeout` seconds, Error(UNREACHABLE) if the device was removed."""
         return self._found(await _waiting.until(self.fileno(), self._attempt, timeout))
 
     @staticmethod
@@ -95,7 +99,8 @@ class Listener(Held):
 
     async def accept_async(self, endpoint: Endpoint, private_data: bytes = b"",
                            timeout: float | None = None) -> ConnectionRequest:
-        """Like accept(), for asyncio."""
+        """Waits for the next request without blocking the asyncio loop, connects the endpoint, and returns the request.
+        Raises what next_request() and ConnectionRequest.accept() raise."""
         request = await self.next_request_async(timeout)
         request.accept(endpoint, private_data)
         return request

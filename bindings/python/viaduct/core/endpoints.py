@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from viaduct import _core, _waiting
-from viaduct._arguments import MISTAKES, explain, quick
+from viaduct._arguments import MISTAKES, awaits, explain, quick
 from viaduct._services import service_bytes
 from viaduct.core.addresses import Service, resolve
 from viaduct.core.constants import Code, ConnectionEventKind, Opcode, Reliability, State
@@ -110,7 +110,8 @@ class Endpoint(Held):
     async def connect_async(self, host: str | bytes, service: Service, *, private_data: bytes = b"",
                             timeout: float | None = None, peer_to_peer: bool = False,
                             bare: bool = False) -> ConnectionEvent:
-        """Like connect(), for asyncio."""
+        """Connects, and returns the event with the peer's private data, without blocking the asyncio loop. The options
+        are those of start_connect(), the errors those of connect()."""
         self.start_connect(host, service, private_data=private_data, timeout=timeout, peer_to_peer=peer_to_peer,
                            bare=bare)
         return self._connected(await _waiting.until(self.fileno(), self._next_event))
@@ -118,13 +119,14 @@ class Endpoint(Held):
     def _next_event(self) -> _core._Event | None:
         return self._raw.next_event()
 
-    def _connected(self, raw: typing.Any) -> ConnectionEvent:
+    def _connected(self, raw: _core._Event | None) -> ConnectionEvent:
+        assert raw is not None  # the wait has no timeout
         event = _event(raw)
         if event.kind == ConnectionEventKind.ESTABLISHED:
             return event
         code = {ConnectionEventKind.TIMED_OUT: Code.TIMED_OUT, ConnectionEventKind.CONFLICT: event.reason,
                 ConnectionEventKind.REJECTED: event.reason or Code.REJECTED}.get(event.kind, Code.UNREACHABLE)
-        raise error_of("Endpoint.connect", code, raw[5])
+        raise error_of("Endpoint.connect", code, event.why)
 
     def next_event(self, timeout: float | None = 0) -> ConnectionEvent | None:
         """Returns the oldest event of the connection, or None if there is none within `timeout` seconds."""
@@ -132,7 +134,8 @@ class Endpoint(Held):
         return None if raw is None else _event(raw)
 
     async def next_event_async(self, timeout: float | None = None) -> ConnectionEvent | None:
-        """Like next_event(), for asyncio; by default it waits forever."""
+        """Waits for the oldest event of the connection without blocking the asyncio loop, and returns it, or None if
+        there is none within `timeout` seconds; None waits forever."""
         raw = await _waiting.until(self.fileno(), self._next_event, timeout)
         return None if raw is None else _event(raw)
 
@@ -252,6 +255,7 @@ class Endpoint(Held):
         """Returns what the endpoint has transferred since it was created."""
         return counters_of(self._raw.counters())
 
+    @awaits("completion of a send")
     def wait_send(self, timeout: float | None = None) -> Completion:
         """Waits for the next completion of the send queue, and returns it. For endpoints that share the queue with no
         other.
@@ -260,16 +264,31 @@ class Endpoint(Held):
         """
         return _succeeded("Endpoint.wait_send", self.send_queue.wait(1, timeout)[0])
 
+    @awaits("completion of a receive")
     def wait_receive(self, timeout: float | None = None) -> Completion:
-        """Waits for the next completion of the receive queue, like wait_send() for the send queue."""
+        """Waits for the next completion of the receive queue, and returns it. For endpoints that share the queue with
+        no other.
+
+        Raises RequestError if the receive failed, TimeoutError after `timeout` seconds.
+        """
         return _succeeded("Endpoint.wait_receive", self.receive_queue.wait(1, timeout)[0])
 
+    @awaits("completion of a send")
     async def wait_send_async(self, timeout: float | None = None) -> Completion:
-        """Like wait_send(), for asyncio."""
+        """Waits for the next completion of the send queue without blocking the asyncio loop, and returns it. For
+        endpoints that share the queue with no other.
+
+        Raises RequestError if the request failed, TimeoutError after `timeout` seconds.
+        """
         return _succeeded("Endpoint.wait_send_async", (await self.send_queue.wait_async(1, timeout))[0])
 
+    @awaits("completion of a receive")
     async def wait_receive_async(self, timeout: float | None = None) -> Completion:
-        """Like wait_receive(), for asyncio."""
+        """Waits for the next completion of the receive queue without blocking the asyncio loop, and returns it. For
+        endpoints that share the queue with no other.
+
+        Raises RequestError if the receive failed, TimeoutError after `timeout` seconds.
+        """
         return _succeeded("Endpoint.wait_receive_async", (await self.receive_queue.wait_async(1, timeout))[0])
 
     def _release(self) -> None:
@@ -286,4 +305,4 @@ def _succeeded(call: str, completion: Completion) -> Completion:
 
 
 def _event(raw: tuple[int, int, bytes, bytes, bytes, str]) -> ConnectionEvent:
-    return ConnectionEvent(ConnectionEventKind(raw[0]), Code(raw[1]), *raw[2:5])
+    return ConnectionEvent(ConnectionEventKind(raw[0]), Code(raw[1]), *raw[2:])

@@ -16,6 +16,10 @@ class Error(errors.Error):
 class TimeoutError(Error, errors.TimeoutError):
     """The timeout of a call has expired; `code` is TIMED_OUT."""
 
+    def _say(self, method: str, awaited: str, timeout: float) -> errors.TimeoutError:
+        self.call = method
+        return super()._say(method, awaited, timeout)
+
 
 class RequestError(Error):
     """A request failed. `code` is a CompletionCode, `completion` the whole completion."""

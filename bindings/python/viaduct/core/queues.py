@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from viaduct import _core, _waiting
-from viaduct._arguments import MISTAKES, explain, quick
+from viaduct._arguments import MISTAKES, awaits, explain, quick
 from viaduct.core.constants import Code, CompletionCode, Operation
 from viaduct.core.errors import error_of
 from viaduct.core.memory import ProtectionDomain
@@ -43,16 +43,19 @@ class CompletionQueue(Held):
             explain(error, CompletionQueue.poll, locals())
             raise
 
+    @awaits("completion")
     def wait(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
-        """Like poll(), but waits until there is a completion. Raises TimeoutError after `timeout` seconds, ValueError
-        if the queue is closed meanwhile."""
+        """Waits until there is a completion, then takes and returns the oldest ones: at most `count`, at most 64.
+        Raises TimeoutError after `timeout` seconds, ValueError if the queue is closed meanwhile."""
         completions = repeat(lambda seconds: self._raw.wait(count, seconds) or None, timeout)
         if not completions:
             raise error_of("CompletionQueue.wait", Code.TIMED_OUT)
         return _completions(completions)
 
+    @awaits("completion")
     async def wait_async(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
-        """Like wait(), for asyncio."""
+        """Waits until there is a completion, without blocking the asyncio loop, then takes and returns the oldest ones:
+        at most `count`, at most 64. Raises TimeoutError after `timeout` seconds."""
         def attempt() -> list[Completion] | None:
             while self._raw.take_event():
                 pass

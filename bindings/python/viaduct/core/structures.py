@@ -63,16 +63,19 @@ class ConnectionEvent(typing.NamedTuple):
 
     kind            what happened
     reason          of REJECTED: NO_LISTENER, or OK if the peer refused; of CONFLICT: the attribute that differs
-                    (INVALID_RELIABILITY, INVALID_TRANSFER_SIZE)
+                    (INVALID_RELIABILITY, INVALID_TRANSFER_SIZE); of LOST: UNREACHABLE if the peer caused it, else OK;
+                    of UNREACHABLE: NO_RESOURCES if this side lacks them, else OK
     host            address of the peer
     service         service of the peer
     private_data    the peer's private data; over RDMA devices it may be padded with zeros
+    why             what happened, in words; empty if ESTABLISHED
     """
     kind: ConnectionEventKind
     reason: Code
     host: bytes
     service: bytes
     private_data: bytes
+    why: str = ""
 
 
 class AsyncEvent(typing.NamedTuple):

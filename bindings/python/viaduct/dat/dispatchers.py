@@ -8,8 +8,9 @@ import dataclasses
 import typing
 
 from viaduct import _dat, _lifetime, _waiting
+from viaduct._arguments import awaits
 from viaduct.dat.constants import CnoParamMask, EventNumber, EvdParamMask, IbExtType, IbStatus, ReturnType
-from viaduct.dat.errors import error_of
+from viaduct.dat.errors import TimeoutError, error_of
 from viaduct.dat.events import (KINDS, NUMBERS, OPERATIONS, STATUSES, CrArrivalEvent, DtoCompletionEvent, Event,
                                 IbDtoEvent, RmrBindCompletionEvent)
 from viaduct.dat.objects import Counting, DatObject, counters_of, handle_of, object_of
@@ -58,13 +59,16 @@ class Cno(DatObject):
             raise ValueError("only a CNO of cno_fd_create() has a descriptor")
         return self._fd
 
+    @awaits("notification")
     def wait(self, timeout: float | None = None) -> Evd | None:
         """Waits until an EVD has new events, and returns it; None if that EVD is closed (dat_cno_wait). Raises
         TimeoutError after `timeout` seconds, Error(INVALID_HANDLE) if the CNO is closed meanwhile."""
         return _evd_of(_dat.dat_cno_wait(self.handle, timeout))
 
+    @awaits("notification")
     async def wait_async(self, timeout: float | None = None) -> Evd:
-        """Like wait(), for asyncio and a CNO of cno_fd_create()."""
+        """Waits until an EVD has new events, without blocking the asyncio loop, and returns it. For a CNO of
+        cno_fd_create(). Raises TimeoutError after `timeout` seconds."""
         evd = await _waiting.until(self.fileno(), self.trigger, timeout)
         if evd is None:
             raise _failure("dat_cno_wait", ReturnType.QUEUE_EMPTY)
@@ -138,6 +142,7 @@ class Evd(Counting):
 
     # ---- Taking events ----
 
+    @awaits("event (or fewer than the threshold)")
     def wait(self, timeout: float | None = None, threshold: int = 1) -> Event:
         """Waits until `threshold` events are queued, then takes and returns the oldest (dat_evd_wait). Its n_more is
         the number of those that remain.
@@ -161,7 +166,9 @@ class Evd(Counting):
         return self._set_aside.popleft() if self._set_aside else self._dequeue()
 
     async def wait_async(self, timeout: float | None = None) -> Event:
-        """Like wait() for one event, for asyncio. Several tasks of one loop may wait."""
+        """Waits until an event is queued, without blocking the asyncio loop, then takes and returns the oldest. Several
+        tasks of one loop may wait. Raises TimeoutError after `timeout` seconds, Error(ABORT) if the EVD is closed
+        meanwhile."""
         return await self._await(None, timeout)
 
     def fileno(self) -> int:
@@ -228,7 +235,9 @@ class Evd(Counting):
             if not self._claims and not self.closed:
                 loop.remove_reader(fd)
         if not claim.future.done():
-            raise _failure("dat_evd_wait", ReturnType.TIMEOUT_EXPIRED)
+            assert timeout is not None
+            expired = typing.cast(TimeoutError, _failure("dat_evd_wait", ReturnType.TIMEOUT_EXPIRED))
+            raise expired._say("Evd.wait_async", "event", timeout)
         return claim.future.result()
 
     def _discard(self, unwanted: Wanted) -> None:

@@ -85,13 +85,15 @@ class Ep(Counting):
 
     def dup_connect(self, connected_ep: Ep, timeout: float | None = None, private_data: bytes = b"",
                     qos: Qos = Qos.BEST_EFFORT) -> None:
-        """Starts to connect to the service point to which another endpoint is connected, like connect()
-        (dat_ep_dup_connect). Raises Error(INVALID_STATE) also if that endpoint is not connected."""
+        """Starts to connect to the service point to which another endpoint is connected, and returns
+        (dat_ep_dup_connect). An event of the connect EVD reports the outcome. The other arguments and the errors are
+        those of connect(); INVALID_STATE also if that endpoint is not connected."""
         _dat.dat_ep_dup_connect(self.handle, connected_ep.handle, timeout, private_data, qos)
 
     def common_connect(self, host: str, port: int, timeout: float | None = None, private_data: bytes = b"") -> None:
-        """Starts to connect to a common service point, like connect() (dat_ep_common_connect). The endpoint needs a
-        communicator first: modify(comm=Comm(...))."""
+        """Starts to connect to a common service point, and returns (dat_ep_common_connect). An event of the connect EVD
+        reports the outcome. The endpoint needs a communicator first: modify(comm=Comm(...)). `timeout`,
+        `private_data` and the errors are those of connect()."""
         _dat.dat_ep_common_connect(self.handle, socket_address(host, port), timeout, private_data)
 
     async def connect_async(self, host: str, conn_qual: int, timeout: float | None = None, private_data: bytes = b"",

@@ -7,7 +7,7 @@ import time
 import typing
 
 from viaduct import _rpma
-from viaduct._arguments import MISTAKES, Checked, explain, quick
+from viaduct._arguments import MISTAKES, Checked, awaits, explain, quick
 from viaduct._lifetime import Resource
 from viaduct.rpma.constants import WcFlags, WcOpcode, WcStatus
 from viaduct.rpma.errors import RequestError
@@ -120,6 +120,7 @@ class Cq(Checked):
             explain(error, Cq.get_wc, locals())
             raise
 
+    @awaits("completion")
     def wait(self, timeout: float | None = None) -> None:
         """Waits until there may be new completions.
 
@@ -128,13 +129,16 @@ class Cq(Checked):
         """
         _rpma.rpma_cq_wait(self._handle, timeout)
 
+    @awaits("completion")
     async def wait_async(self, timeout: float | None = None) -> None:
-        """Like wait(), for asyncio."""
+        """Waits until there may be new completions, without blocking the asyncio loop. Take all completions before the
+        next call. The errors are those of wait()."""
         def attempt(timeout: float) -> bool:
             self.wait(timeout)
             return True
         await until(self.fileno(), attempt, timeout)
 
+    @awaits("completion")
     def next_wc(self, timeout: float | None = None) -> Completion:
         """Takes and returns the oldest completion; waits until there is one. Raises what wait() raises."""
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -142,8 +146,10 @@ class Cq(Checked):
             self.wait(None if deadline is None else max(deadline - time.monotonic(), 0))
         return Completion(taken[0])
 
+    @awaits("completion")
     async def next_wc_async(self, timeout: float | None = None) -> Completion:
-        """Like next_wc(), for asyncio."""
+        """Takes and returns the oldest completion; waits until there is one, without blocking the asyncio loop. The
+        errors are those of wait()."""
         return await until(self.fileno(), self.next_wc, timeout)
 
     def fileno(self) -> int:

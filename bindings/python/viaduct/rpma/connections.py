@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from viaduct import _rpma
-from viaduct._arguments import MISTAKES, checked, explain, quick
+from viaduct._arguments import MISTAKES, awaits, checked, explain, quick
 from viaduct._lifetime import Resource
 from viaduct.memory import Buffer
 from viaduct.rpma.completions import Cq, HasQueues
@@ -50,7 +50,11 @@ class ConnReq(Object):
             self._released()
 
     def recv(self, destination: Piece, *, context: int = 0) -> None:
-        """Posts a receive, like Conn.recv(), before the connection is established."""
+        """Posts memory for one message before the connection is established.
+
+        The data are in destination.view[:completion.byte_len]. Raises Error(PROVIDER) if the receive queue is full, or
+        the connection uses a shared receive queue.
+        """
         _rpma.rpma_conn_req_recv(self._handle, *place_of(destination), context)
 
     @property
@@ -80,16 +84,19 @@ class Ep(Object):
         """Returns the descriptor, which is readable when a request may be queued."""
         return _rpma.rpma_ep_get_fd(self._handle)
 
+    @awaits("connection request")
     def next_conn_req(self, cfg: ConnCfg | None = None, timeout: float | None = None) -> ConnReq:
         """Waits for the next request, and returns it. cfg configures its connection; None means the defaults.
 
-        Raises TimeoutError after `timeout` seconds. Raises Error like Peer.conn_req_new() if the configuration
-        cannot be used; the request is rejected then.
+        Raises TimeoutError after `timeout` seconds. If the configuration cannot be used, the request is rejected, and
+        the errors are those of Peer.conn_req_new().
         """
         return ConnReq(_rpma.rpma_ep_next_conn_req(self._handle, handle_of(cfg), timeout), self._peer, cfg)
 
+    @awaits("connection request")
     async def next_conn_req_async(self, cfg: ConnCfg | None = None, timeout: float | None = None) -> ConnReq:
-        """Like next_conn_req(), for asyncio."""
+        """Waits for the next request without blocking the asyncio loop, and returns it. cfg configures its connection;
+        None means the defaults. The errors are those of next_conn_req()."""
         return await until(self.fileno(), lambda seconds: self.next_conn_req(cfg, seconds), timeout)
 
     def accept(self, cfg: ConnCfg | None = None, *, private_data: Buffer | None = None,
@@ -104,7 +111,8 @@ class Ep(Object):
 
     async def accept_async(self, cfg: ConnCfg | None = None, *, private_data: Buffer | None = None,
                            timeout: float | None = None) -> Conn:
-        """Like accept(), for asyncio."""
+        """Waits for the next request, accepts it, waits for ESTABLISHED, and returns the connection, without blocking
+        the asyncio loop. Each of the two waits may take `timeout` seconds. The errors are those of accept()."""
         conn = (await self.next_conn_req_async(cfg, timeout)).connect(private_data)
         return await conn._established_async(timeout)
 
@@ -146,13 +154,16 @@ class Conn(HasQueues):
 
     # ---- Events ----
 
+    @awaits("event of the connection")
     def next_event(self, timeout: float | None = None) -> ConnEvent:
         """Waits for the next event, and returns it. Raises TimeoutError after `timeout` seconds."""
         self._latest = ConnEvent(_rpma.rpma_conn_next_event(self._handle, timeout))
         return self._latest
 
+    @awaits("event of the connection")
     async def next_event_async(self, timeout: float | None = None) -> ConnEvent:
-        """Like next_event(), for asyncio."""
+        """Waits for the next event without blocking the asyncio loop, and returns it. Raises TimeoutError after
+        `timeout` seconds."""
         return await until(self.fileno(), self.next_event, timeout)
 
     def fileno(self) -> int:
@@ -208,6 +219,7 @@ class Conn(HasQueues):
         completions."""
         return self._queue(1)
 
+    @awaits("completion")
     def wait(self, timeout: float | None = None) -> tuple[Cq, bool]:
         """Waits until one of the two completion queues may have new completions. For connections with
         ConnCfg.compl_channel.
@@ -218,8 +230,10 @@ class Conn(HasQueues):
         _, is_rcq = _rpma.rpma_conn_wait(self._handle, timeout=timeout)
         return Cq(self, int(is_rcq)), is_rcq
 
+    @awaits("completion")
     async def wait_async(self, timeout: float | None = None) -> tuple[Cq, bool]:
-        """Like wait(), for asyncio."""
+        """Waits until one of the two completion queues may have new completions, without blocking the asyncio loop.
+        Returns that queue, and whether it is rcq. The errors are those of wait()."""
         return await until(self.compl_fd, self.wait, timeout)
 
     @property
@@ -242,7 +256,8 @@ class Conn(HasQueues):
 
     def send_with_imm(self, source: Piece | None, imm: int, *, context: int = 0,
                       flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
-        """Like send(). The completion of the receive contains imm, 32 bits: Completion.imm."""
+        """Sends a message to the peer's oldest receive, whose completion contains imm, 32 bits: Completion.imm. The
+        message waits until there is a receive. None sends an empty message."""
         _rpma.rpma_send_with_imm(self._handle, *place_of(source), flags, imm, context)
 
     @quick
@@ -283,8 +298,8 @@ class Conn(HasQueues):
 
     def write_with_imm(self, destination: MrRemote | None, offset: int, source: Piece | None, imm: int, *,
                        context: int = 0, flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
-        """Like write(). Then it completes a receive of the peer, whose completion contains imm, 32 bits:
-        Completion.imm."""
+        """Copies the piece to the peer's memory, at `offset`. Then it completes a receive of the peer, whose completion
+        contains imm, 32 bits: Completion.imm. Both may be None to write 0 bytes."""
         _rpma.rpma_write_with_imm(self._handle, handle_of(destination), offset, *place_of(source), flags, imm, context)
 
     def atomic_write(self, destination: MrRemote, offset: int, value: Buffer, *, context: int = 0,

@@ -91,6 +91,7 @@ class Peer(Object):
 
     async def connect_async(self, addr: str, port: int | str, cfg: ConnCfg | None = None, *,
                             private_data: Buffer | None = None, timeout: float | None = None) -> Conn:
-        """Like connect(), for asyncio."""
+        """Prepares a request, sends it, waits for ESTABLISHED without blocking the asyncio loop, and returns the
+        connection. The errors are those of connect()."""
         conn = self.conn_req_new(addr, port, cfg).connect(private_data)
         return await conn._established_async(timeout)

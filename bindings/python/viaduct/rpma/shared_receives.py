@@ -63,8 +63,10 @@ class Srq(HasQueues):
         self._delete()
 
     def recv(self, destination: Piece | None = None, *, context: int = 0) -> None:
-        """Posts a receive, like Conn.recv(), for the next message of any of the connections. Raises Error(PROVIDER) if
-        the queue is full."""
+        """Posts memory for the next message of any of the connections. None receives an empty message.
+
+        The data are in destination.view[:completion.byte_len]. Raises Error(PROVIDER) if the queue is full.
+        """
         _rpma.rpma_srq_recv(self._handle, *place_of(destination), context)
 
     @property

@@ -6,6 +6,7 @@ import typing
 import weakref
 
 from viaduct import _vipl
+from viaduct._arguments import awaits
 from viaduct.vipl.constants import ReturnCode
 from viaduct.vipl.descriptors import Descriptor
 from viaduct.vipl.errors import error_of
@@ -66,8 +67,10 @@ class CompletionQueue(Handled):
             entry = self._entry(*raw)
         return entry
 
+    @awaits("completed descriptor")
     def wait(self, timeout: float | None = None) -> CqEntry:
-        """VipCQWait. Like done(), but waits until there is an entry. Raises TimeoutError after `timeout` seconds."""
+        """VipCQWait. Waits until there is an entry, then takes and returns the oldest. Raises TimeoutError after
+        `timeout` seconds."""
         entry = None
         while entry is None:
             if self._arrivals.busy:
@@ -76,8 +79,10 @@ class CompletionQueue(Handled):
                 entry = self._entry(*_vipl.VipCQWait(self.handle, timeout))
         return entry
 
+    @awaits("completed descriptor")
     async def wait_async(self, timeout: float | None = None) -> CqEntry:
-        """Like wait(), for asyncio."""
+        """Waits until there is an entry, without blocking the asyncio loop, then takes and returns the oldest. Raises
+        TimeoutError after `timeout` seconds."""
         entry = None
         while entry is None:
             entry = await result_in_time_async("VipCQWait", self._arrivals, self._ask, timeout)

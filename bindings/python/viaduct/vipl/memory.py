@@ -113,7 +113,8 @@ class Region(Handled):
         return self._pinned.nbytes
 
     def __getitem__(self, part: slice) -> Segment:
-        """Returns a segment. Raises ValueError if the slice has a step."""
+        """Returns a segment. Raises IndexError if the slice is not within the region, ValueError if it has a
+        step."""
         start, stop = self._pinned.extent(part)
         return Segment(self._pinned.address + start, self.handle, self.view[start:stop])
 
@@ -127,9 +128,11 @@ class Region(Handled):
         The other arguments are those of Descriptor.set(). Raises ValueError if there is too little room, or the
         address is not a multiple of 64.
         """
-        count = 1 if isinstance(segments, Segment) else len(segments)
-        place = self[offset:offset + 32 + 16 * max(count + (remote is not None), 1)]
-        return Descriptor(place).set(segments, operation, remote, immediate, fence)
+        count = len(segments_of(segments))
+        end = offset + 32 + 16 * max(count + (remote is not None), 1)
+        if not 0 <= offset < end <= len(self):
+            raise ValueError(f"a descriptor from {offset} to {end} is not within the {len(self)} bytes of the region")
+        return Descriptor(self[offset:end]).set(segments, operation, remote, immediate, fence)
 
     def query(self) -> MemAttributes:
         """VipQueryMem. Returns the attributes."""

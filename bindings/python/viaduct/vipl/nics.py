@@ -8,7 +8,7 @@ import typing
 import weakref
 
 from viaduct import _vipl
-from viaduct._arguments import checked
+from viaduct._arguments import awaits, checked
 from viaduct.memory import Buffer, Pinned, alloc
 from viaduct.vipl.addresses import Discriminator, NetAddress, discriminator_bytes, from_raw_address, to_raw_address
 from viaduct.vipl.completion_queues import CompletionQueue
@@ -167,8 +167,10 @@ class Nic(Handled):
         return NetAddress(host, discriminator_bytes(discriminator))
 
     def _address(self, address: NetAddress | Discriminator) -> _vipl.VIP_NET_ADDRESS:
+        """Returns an address, or that of this NIC with a discriminator, as the structure of C."""
         return to_raw_address(address if isinstance(address, NetAddress) else self.net_address(address))
 
+    @awaits("connection request")
     def connect_wait(self, local: NetAddress | Discriminator, timeout: float | None = None) -> ConnectionRequest:
         """VipConnectWait. Waits for a request with this discriminator, and returns it.
 
@@ -177,9 +179,11 @@ class Nic(Handled):
         """
         return ConnectionRequest(self, *_vipl.VipConnectWait(self.handle, self._address(local), timeout))
 
+    @awaits("connection request")
     async def connect_wait_async(self, local: NetAddress | Discriminator,
                                  timeout: float | None = None) -> ConnectionRequest:
-        """Like connect_wait(), for asyncio; a separate thread waits."""
+        """Waits for a request with this discriminator in a thread of its own, without blocking the asyncio loop, and
+        returns it. The errors are those of connect_wait()."""
         address = self._address(local)
         return await in_thread(
             lambda stop: ConnectionRequest(self, *_vipl.VipConnectWait(self.handle, address, timeout, stop)),

@@ -7,8 +7,8 @@ import typing
 import weakref
 
 from viaduct import _vipl
-from viaduct._arguments import quick
-from viaduct.vipl.addresses import Discriminator, NetAddress, to_raw_address
+from viaduct._arguments import awaits, quick
+from viaduct.vipl.addresses import Discriminator, NetAddress
 from viaduct.vipl.constants import Operation, ReliabilityLevel, ReturnCode, State
 from viaduct.vipl.descriptors import Descriptor, Remote, Segments
 from viaduct.vipl.errors import DescriptorError, Error, error_of
@@ -97,36 +97,45 @@ class Vi(Handled):
 
     # ---- Connections ----
 
-    def connect_request(self, remote: NetAddress, timeout: float | None = None, *,
+    def connect_request(self, remote: NetAddress | int, timeout: float | None = None, *,
                         local: NetAddress | Discriminator = b"") -> ViAttributes:
         """VipConnectRequest. Connects to the NIC and discriminator `remote`, and returns the attributes of the peer's
         VI.
 
-        local: an address of this NIC, which the peer sees as remote_address. Waits for the answer, at most `timeout`
+        remote: Nic.net_address() makes addresses of other NICs; a number is a discriminator of this NIC, for a peer
+        on the same host. local: an address of this NIC, which the peer sees as remote_address. Waits for the answer, at most `timeout`
         seconds. Raises TimeoutError; Error: NO_MATCH (no server waits there), REJECT, INVALID_STATE (the VI is not
         idle, or disconnect() was called meanwhile), NOT_REACHABLE, INVALID_PARAMETER (also for timeout 0),
         INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS (the attribute differs from the peer's).
         """
         return self.nic._from_raw(_vipl.VipConnectRequest(self.handle, self.nic._address(local),
-                                                          to_raw_address(remote), timeout))
+                                                          self._remote(remote), timeout))
 
-    async def connect_request_async(self, remote: NetAddress, timeout: float | None = None, *,
+    async def connect_request_async(self, remote: NetAddress | int, timeout: float | None = None, *,
                                     local: NetAddress | Discriminator = b"") -> ViAttributes:
-        """Like connect_request(), for asyncio; a separate thread waits."""
-        addresses = self.nic._address(local), to_raw_address(remote)
+        """Connects to the NIC and discriminator `remote`, and returns the attributes of the peer's VI. A thread of its
+        own waits for the answer, without blocking the asyncio loop. The arguments and errors are those of
+        connect_request()."""
+        addresses = self.nic._address(local), self._remote(remote)
         return self.nic._from_raw(await in_thread(
             lambda stop: _vipl.VipConnectRequest(self.handle, *addresses, timeout, stop),
             lambda late: _vipl.VipDisconnect(self.handle)))
 
-    def connect_peer_request(self, remote: NetAddress, timeout: float | None = None, *,
+    def connect_peer_request(self, remote: NetAddress | int, timeout: float | None = None, *,
                              local: NetAddress | Discriminator = b"") -> None:
         """VipConnectPeerRequest. Starts a peer-to-peer request: connects to a peer that requests the same two hosts and
-        the same discriminator, that of `remote`.
+        the same discriminator, that of `remote`. A number is a discriminator of this NIC.
 
         Returns immediately; connect_peer_wait() and connect_peer_done() return the result. Raises Error:
         INVALID_STATE (the VI is not idle), INVALID_PARAMETER.
         """
-        _vipl.VipConnectPeerRequest(self.handle, self.nic._address(local), to_raw_address(remote), timeout)
+        _vipl.VipConnectPeerRequest(self.handle, self.nic._address(local), self._remote(remote), timeout)
+
+    def _remote(self, remote: NetAddress | int) -> _vipl.VIP_NET_ADDRESS:
+        """Text and bytes are refused, because they could also be meant as hosts."""
+        if not isinstance(remote, (NetAddress, int)):
+            raise TypeError(f"remote must be NetAddress or int, not {remote!r}")
+        return self.nic._address(remote)
 
     def connect_peer_done(self) -> ViAttributes | None:
         """VipConnectPeerDone. Returns the attributes of the peer's VI, or None if the request is still in progress.
@@ -139,13 +148,14 @@ class Vi(Handled):
         return None if raw is None else self.nic._from_raw(raw)
 
     def connect_peer_wait(self) -> ViAttributes:
-        """VipConnectPeerWait. Like connect_peer_done(), but waits for the result, at most until the timeout of the
-        request."""
+        """VipConnectPeerWait. Waits for the result of a peer-to-peer request, at most until the timeout of the request,
+        and returns the attributes of the peer's VI. Raises what connect_peer_done() raises."""
         return self.nic._from_raw(_vipl.VipConnectPeerWait(self.handle))
 
     async def connect_peer_wait_async(self) -> ViAttributes:
-        """Like connect_peer_wait(), for asyncio; a separate thread waits. If the task is cancelled, the request
-        continues."""
+        """Waits for the result of a peer-to-peer request in a thread of its own, without blocking the asyncio loop, at
+        most until the timeout of the request, and returns the attributes of the peer's VI. If the task is cancelled,
+        the request continues. Raises what connect_peer_done() raises."""
         return self.nic._from_raw(await in_thread(lambda stop: _vipl.VipConnectPeerWait(self.handle, stop),
                                                   lambda late: None))
 
@@ -218,7 +228,11 @@ class Vi(Handled):
         return self._done("VipSendDone", _vipl.VipSendDone, self._sends)
 
     def recv_done(self) -> Descriptor | None:
-        """VipRecvDone. Like send_done(), for the receive queue."""
+        """VipRecvDone. Takes and returns the oldest descriptor of the receive queue if it has completed, else None.
+        Does not wait.
+
+        Raises DescriptorError if it completed with an error, or the queue is empty.
+        """
         return self._done("VipRecvDone", _vipl.VipRecvDone, self._recvs)
 
     def _done(self, call: str, done: typing.Callable[[int], tuple[int, int] | None],
@@ -231,16 +245,22 @@ class Vi(Handled):
             address = result[1]
         return self._completed(call, address)
 
+    @awaits("completed descriptor in the send queue")
     def send_wait(self, timeout: float | None = None) -> Descriptor:
-        """VipSendWait. Like send_done(), but waits until the descriptor has completed.
+        """VipSendWait. Waits until the oldest descriptor of the send queue has completed, then takes and returns it.
 
-        Raises TimeoutError after `timeout` seconds, Error(ERROR_RESOURCE) if the queue reports to a completion
-        queue.
+        Raises TimeoutError after `timeout` seconds, DescriptorError if it completed with an error, or the queue is
+        empty; Error(ERROR_RESOURCE) if the queue reports to a completion queue.
         """
         return self._wait("VipSendWait", _vipl.VipSendWait, self._sends, self._ask_send, timeout)
 
+    @awaits("completed descriptor in the receive queue")
     def recv_wait(self, timeout: float | None = None) -> Descriptor:
-        """VipRecvWait. Like send_wait(), for the receive queue."""
+        """VipRecvWait. Waits until the oldest descriptor of the receive queue has completed, then takes and returns it.
+
+        Raises TimeoutError after `timeout` seconds, DescriptorError if it completed with an error, or the queue is
+        empty; Error(ERROR_RESOURCE) if the queue reports to a completion queue.
+        """
         return self._wait("VipRecvWait", _vipl.VipRecvWait, self._recvs, self._ask_recv, timeout)
 
     def _wait(self, call: str, wait: typing.Callable[[int, float | None], tuple[int, int]], arrivals: Arrivals[int],
@@ -251,13 +271,17 @@ class Vi(Handled):
             _, address = wait(self.handle, timeout)
         return self._completed(call, address)
 
+    @awaits("completed descriptor in the send queue")
     async def send_wait_async(self, timeout: float | None = None) -> Descriptor:
-        """Like send_wait(), for asyncio."""
+        """Waits until the oldest descriptor of the send queue has completed, without blocking the asyncio loop, then
+        takes and returns it. The errors are those of send_wait()."""
         call = "VipSendWait"
         return self._completed(call, await result_in_time_async(call, self._sends, self._ask_send, timeout))
 
+    @awaits("completed descriptor in the receive queue")
     async def recv_wait_async(self, timeout: float | None = None) -> Descriptor:
-        """Like recv_wait(), for asyncio."""
+        """Waits until the oldest descriptor of the receive queue has completed, without blocking the asyncio loop, then
+        takes and returns it. The errors are those of recv_wait()."""
         call = "VipRecvWait"
         return self._completed(call, await result_in_time_async(call, self._recvs, self._ask_recv, timeout))
 
@@ -272,7 +296,13 @@ class Vi(Handled):
         self._notify("VipSendNotify", _vipl.VipSendNotify, handler)
 
     def recv_notify(self, handler: typing.Callable[[Vi, Descriptor | None], object]) -> None:
-        """VipRecvNotify. Like send_notify(), for the receive queue."""
+        """VipRecvNotify. Calls handler(vi, descriptor) once, when the next descriptor of the receive queue has
+        completed, with or without an error.
+
+        A thread of the queue makes the call. The descriptor is None if other threads have taken all posted
+        descriptors. Exceptions of the handler are passed to sys.unraisablehook. Raises DescriptorError if the queue
+        is empty, Error(ERROR_RESOURCE) if it reports to a completion queue.
+        """
         self._notify("VipRecvNotify", _vipl.VipRecvNotify, handler)
 
     def _notify(self, call: str, notify: typing.Callable[[int, object, typing.Callable[..., object]], None],

@@ -133,7 +133,8 @@ def result_in_time(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], No
 
 async def result_in_time_async(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], None],
                                timeout: float | None) -> T:
-    """Like result_in_time(), for asyncio."""
+    """Waits for the next result without blocking the asyncio loop, and returns it. Raises TimeoutError; a result that
+    arrives later goes to the next request."""
     future = arrivals.future(ask)
     try:
         return await asyncio.wait_for(asyncio.wrap_future(future), timeout)
