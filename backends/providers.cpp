@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "backends/faults/provider.hpp"
 #include "backends/loopback/provider.hpp"
 #include "backends/tcp/provider.hpp"
 #include "backends/verbs/provider.hpp"
@@ -16,7 +17,11 @@ std::span<backend::Provider* const> built_in_providers() noexcept {
     static loopback::Provider loopback_provider;
     static backend::Provider* list[] = {verbs::verbs_provider(), &loopback_provider, tcp::tcp_provider()};
     static auto* const end = std::remove(std::begin(list), std::end(list), nullptr);  // not part of this build
-    return {std::begin(list), end};
+    static const std::span<backend::Provider* const> wrapped = [] {
+        faults::wrap_if_wanted({std::begin(list), end});
+        return std::span(std::begin(list), end);
+    }();
+    return wrapped;
 }
 
 }  // namespace viaduct

@@ -40,7 +40,7 @@ std::uint32_t next_fragment(std::uint64_t total, std::uint64_t moved) noexcept {
 Reliability SendQueue::reliability() const noexcept { return endpoint_.attributes().reliability; }
 
 SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
-    if (operation.code != CompletionCode::Success) return fail(operation, operation.code);
+    if (operation.code != CompletionCode::Success) return fail_early(operation);
     if (operation.stage == Stage::Unchecked)
         if (const auto code = support::check_format(operation.request, reliability()); code != CompletionCode::Success)
             return fail(operation, code);

@@ -120,7 +120,7 @@ void SendQueue::detach(CompletionCode in_flight, CompletionCode refused) noexcep
 // ---- Operations --------------------------------------------------------------------------------------------------
 
 SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
-    if (operation.code != CompletionCode::Success) return fail(operation, operation.code);
+    if (operation.code != CompletionCode::Success) return fail_early(operation);
     const SendRequest& request = operation.request;
     if (request.fence && !fetches_.empty()) return Outcome::Blocked;
     if (request.opcode == Opcode::BindWindow) return bind(operation);

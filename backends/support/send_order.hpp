@@ -146,6 +146,17 @@ protected:
         return Outcome::Finished;
     }
 
+    /// Completes a request that had an error before its execution. One that counts as refused by the peer ends like
+    /// those that the peer refuses, and a transport error ends the connection on all levels.
+    Outcome fail_early(Operation& operation) noexcept {
+        auto& endpoint = queue().endpoint();
+        const CompletionCode code = operation.code;
+        const bool silent = is_refusal(code) && !reports_refusals(endpoint.attributes());
+        const Outcome outcome = fail(operation, silent ? CompletionCode::Success : code);
+        if (outcome == Outcome::Finished && code == CompletionCode::Transport) endpoint.request_break();
+        return outcome;
+    }
+
     /// Executes a prepared binding. The attempt consumes it, so a failure must be reportable before.
     Outcome bind(Operation& operation) noexcept {
         if (!may_fail()) return Outcome::Blocked;

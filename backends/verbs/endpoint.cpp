@@ -7,6 +7,7 @@
 #include <new>
 
 #include "backends/support/endings.hpp"
+#include "backends/support/send_request.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
@@ -168,8 +169,7 @@ Status Endpoint::activate(const rdma_conn_param& peer, std::uint8_t reads_reques
     const ConnectionTerms terms{.waits_for_receiver = waits,
                                 .reads_served = limit(nic().limits().max_qp_rd_atom, peer.initiator_depth),
                                 .reads_requested = reads_requested};
-    const Translation translation{.silent = attributes_.reliability == Reliability::ReliableDelivery &&
-                                            attributes_.refused_write == RefusedWrite::Silent,
+    const Translation translation{.silent = !support::reports_refusals(attributes_),
                                   .reliable = reliable(),
                                   .domain = domain_,
                                   .invalidated = nic().invalidated_flags()};

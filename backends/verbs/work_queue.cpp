@@ -229,7 +229,8 @@ void WorkQueue::add_message(const ibv_wc& result, Completion& completion) noexce
 /// that.
 void WorkQueue::report(const ibv_wc& result, CompletionCode code) noexcept {
     const bool stopped = result.status != IBV_WC_SUCCESS;
-    const bool breaks = stopped || (translation_.reliable && code != CompletionCode::Success);
+    const bool breaks =
+        stopped || code == CompletionCode::Transport || (translation_.reliable && code != CompletionCode::Success);
     if (!breaks || link_ == nullptr) return;
     failed_ |= code != CompletionCode::Flushed;
     link_->report_error();

@@ -4,7 +4,8 @@
 #include <chrono>
 #include <functional>
 
-#include "tests/support/fault_backend.hpp"
+#include "backends/faults/provider.hpp"
+#include "tests/support/fault_plan.hpp"
 #include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
 
@@ -169,20 +170,21 @@ TEST_CASE("endpoint: modify() changes attributes and domain, or nothing") {
 
 TEST_CASE("endpoint: a backend that fails to connect or accept leaves it idle") {
     MemoryProvider inner;
-    FaultProvider provider(inner);
+    FailingCall plan;
+    faults::Provider provider(inner, plan);
     Node node(provider);
     Port client(node);
     Port server(node);
     const auto listener = node.listen("service");
     const auto parameters = parameters_for(node, node.address("service"));
 
-    provider.plan.fail_call(1, {Code::SystemError, "injected"});
+    plan.fail_call(1, {Code::SystemError, "injected"});
     CHECK(client.endpoint->connect(parameters).code() == Code::SystemError);
     CHECK(client.endpoint->state() == EndpointState::Unconnected);
 
     must(client.endpoint->connect(parameters));
     const auto request = next_request(*listener);
-    provider.plan.fail_call(1, {Code::NoResources, "injected"});
+    plan.fail_call(1, {Code::NoResources, "injected"});
     CHECK(server.endpoint->accept(*request, {}).code() == Code::NoResources);
     CHECK(server.endpoint->state() == EndpointState::Unconnected);
     accept(server, *request);

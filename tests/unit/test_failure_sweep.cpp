@@ -4,7 +4,8 @@
 #include <exception>
 #include <string>
 
-#include "tests/support/fault_backend.hpp"
+#include "backends/faults/provider.hpp"
+#include "tests/support/fault_plan.hpp"
 #include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
 #include "tests/support/traces.hpp"
@@ -80,20 +81,21 @@ void run_scenario(backend::Provider& provider) {
 
 TEST_CASE("failure sweep: any failing call is reported and leaves nothing behind") {
     MemoryProvider inner;
-    FaultProvider provider(inner);
+    FailingCall plan;
+    faults::Provider provider(inner, plan);
     run_scenario(provider);  // what the first use leaves behind stays
     const auto before = find_traces();
     for (const Code code : {Code::NoResources, Code::SystemError}) {
         std::uint64_t call = 0;
         for (bool fails = true; fails;) {
-            provider.plan.fail_call(++call, {code, "injected"});
+            plan.fail_call(++call, {code, "injected"});
             std::string what;
             try {
                 run_scenario(provider);
             } catch (const std::exception& failure) {
                 what = failure.what();
             }
-            fails = provider.plan.calls() >= call;  // their number differs: the agent may be faster
+            fails = plan.calls() >= call;  // their number differs: the agent may be faster
             CAPTURE(call, what);
             if (fails)
                 CHECK_THAT(what, Catch::Contains(to_string(code)) && Catch::Contains("injected"));
