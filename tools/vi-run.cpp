@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/base/fault_spec.hpp"
 #include "core/provider.hpp"
 #include "tools/command_line.hpp"
 #include "tools/run/installation.hpp"
@@ -41,6 +42,7 @@ options::options_description describe() {
         "make NAME a DAT adapter; may be given several times");
     add("backend", text("NAME"), "loopback, verbs or tcp (sets VIADUCT_BACKEND)");
     add("device,I", text("NAME"), "the device that a program uses by default (sets VIADUCT_DEVICE)");
+    add("faults", text("LIST"), "faults to inject, such as drop=0.1% (sets VIADUCT_FAULTS)");
     add("log", text("LEVEL"), "error, warning, info or debug (sets VIADUCT_LOG)");
     add("trace", text("[=FILE]")->implicit_value(""),
         "write every call of VIPL, DAT and librpma to FILE, or to standard error");
@@ -113,6 +115,14 @@ TraceOptions trace_options(const options::variables_map& given) {
     return trace;
 }
 
+std::string faults_of(const options::variables_map& given) {
+    const auto& faults = given["faults"].as<std::string>();
+    viaduct::FaultSpec spec;
+    if (const auto wrong = viaduct::parse_faults(faults, spec); !wrong.empty())
+        throw UsageError(fmt::format("unknown fault '{}': expected {}", wrong, viaduct::usable_faults));
+    return faults;
+}
+
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 Settings settings_of(const options::variables_map& given, const Installation& installation) {
@@ -138,6 +148,7 @@ Settings settings_of(const options::variables_map& given, const Installation& in
         check_adapters(names);
         set("DAT_OVERRIDE", write_dat_conf(installation, names, device_for_dat()).string());
     }
+    if (given.count("faults") != 0) settings.emplace_back(viaduct::fault_setting, faults_of(given));
     return settings;
 }
 

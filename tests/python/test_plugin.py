@@ -33,6 +33,13 @@ PEERS = """
     def return_early(link):
         return os.environ.get("VIADUCT_BACKEND")
 
+    def send(device, endpoint):
+        endpoint.post_send(device.register(8)[:])
+        try:
+            endpoint.wait_send(60)
+        except core.RequestError as error:
+            return error.name
+
     def name_of(device, endpoint):
         return device.name
 
@@ -121,6 +128,51 @@ def test_nobody_is_left():
         r".*ERROR at teardown of test_does_not_look.*", r"E .*the process ended with SIGKILL",
         r".*has returned instead.*", r"E .*FLUSHED.*", r".*LookupError: what the connected peer has to say",
         r"-+ peer process \d+ -+"])
+
+
+@same_everywhere
+def test_faults(run):
+    run("""
+import subprocess, sys
+
+LOSE = '''
+from viaduct import core
+with core.Device() as device:
+    pass
+'''
+
+def opens():
+    done = subprocess.run([sys.executable, "-c", LOSE], capture_output=True, text=True)
+    return done.returncode == 0, done.stderr
+
+def test_programs(viaduct_faults):
+    assert opens()[0]
+    viaduct_faults("alloc=1")
+    opened, log = opens()
+    assert not opened
+    assert "fault injected: alloc, call 1, which creates a device" in log
+    viaduct_faults("")
+    assert opens()[0]
+
+def test_ends_with_the_test():
+    assert "VIADUCT_FAULTS" not in os.environ and opens()[0]
+
+def test_second_process(device, remote_pair, viaduct_faults):
+    viaduct_faults("drop=100%")
+    endpoint, peer = remote_pair(send)
+    memory = device.register(8)
+    endpoint.post_receive(memory[:])
+    with pytest.raises(core.RequestError):
+        endpoint.wait_receive(60)
+    assert peer.result() == "TRANSPORT"
+
+def test_own_process(device, pair, viaduct_faults):
+    viaduct_faults("drop=100%")
+    memory = device.register(16)
+    pair.server.post_receive(memory[:8])
+    pair.client.post_send(memory[8:])
+    assert pair.server.wait_receive(60).nbytes == 8
+""").assert_outcomes(passed=4)
 
 
 @same_everywhere

@@ -13,7 +13,8 @@ from command_line import Tool, check, finish
 BUILD = pathlib.Path(sys.argv[1]).resolve().parents[1]
 LIBRARIES = {"vipl": "libvipl.so.1", "udat": "libdat2.so.2", "dat1": "libdat.so.1", "rpma": "librpma.so.0"}
 PROGRAMS = {"vipl": "disconnect", "udat": "cno", "dat1": "ping_pong", "rpma": "peer"}
-SHOW = "echo LIBRARIES=$LD_LIBRARY_PATH CONF=$DAT_OVERRIDE ON=$VIADUCT_BACKEND,$VIADUCT_DEVICE,$VIADUCT_LOG"
+SHOW = ("echo LIBRARIES=$LD_LIBRARY_PATH CONF=$DAT_OVERRIDE ON=$VIADUCT_BACKEND,$VIADUCT_DEVICE,$VIADUCT_LOG "
+        "FAULTS=$VIADUCT_FAULTS")
 SOURCE = """
 #include <stdio.h>
 extern int {function}();
@@ -63,6 +64,7 @@ def test_bad_options(tool):
         (["--no-such-option", "true"], "no-such-option"),
         (["--backend", "ether", "true"], "unknown backend 'ether': choose one of loopback, verbs, tcp"),
         (["--log", "loud", "true"], "unknown log level 'loud': choose one of error, warning, info, debug"),
+        (["--faults", "drop=1%;loss=1%", "true"], "unknown fault 'loss=1%': expected a list of delay=50us+-20us (ns, "),
         (["--device", "abc", "true"], "unknown device 'abc': choose one of viaduct-lo0, "),
         (["--adapter", "", "true"], "bad adapter name ''"),
         (["--adapter", "x" * 256, "true"], "expected 1 to 255 characters"),
@@ -89,7 +91,9 @@ def test_arguments_belong_to_the_program(tool):
 def test_settings_reach_the_program(tool):
     said = tool.run("--backend", "loopback", "--device", "viaduct-lo2", "--log", "info", "sh", "-c", SHOW).stdout
     check(f"LIBRARIES={BUILD}/api/vipl:" in said, said)
-    check("CONF= ON=loopback,viaduct-lo2,info\n" in said, said)
+    check("CONF= ON=loopback,viaduct-lo2,info FAULTS=\n" in said, said)
+    said = tool.run("--faults", "drop=1%,delay=2us±1us;seed=7", "sh", "-c", SHOW).stdout
+    check("FAULTS=drop=1%,delay=2us±1us;seed=7\n" in said, said)
     os.environ["LD_LIBRARY_PATH"] = "/one:/two"
     try:
         check(f"{BUILD}/core:/one:/two CONF" in tool.run("sh", "-c", SHOW).stdout, "the path of before is gone")

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/fault_spec.hpp"
 #include "core/base/settings.hpp"
 #include "core/provider.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr std::string_view prefix = "VIADUCT_";
 constexpr std::string_view prefix_of_tests = "VIADUCT_TEST_";
-constexpr std::array<std::string_view, 14> names{"VIADUCT_BACKEND",
+constexpr std::array<std::string_view, 15> names{"VIADUCT_BACKEND",
                                                  "VIADUCT_DEVICE",
                                                  "VIADUCT_TCP_KEY_FILE",
                                                  "VIADUCT_TCP_CERT",
@@ -30,6 +31,7 @@ constexpr std::array<std::string_view, 14> names{"VIADUCT_BACKEND",
                                                  "VIADUCT_CONNECT_RETRY_MS",
                                                  "VIADUCT_SPIN_US",
                                                  "VIADUCT_LOG",
+                                                 "VIADUCT_FAULTS",
                                                  "DAT_OVERRIDE"};
 
 /// What programs and tests of Viaduct pass on; nobody means these.
@@ -54,6 +56,9 @@ std::string problem_of(std::string_view name, const std::string& value) {
     if (name == "VIADUCT_DEVICE" && !value.empty() && !find_device(value).ok())
         return fmt::format("there is no device '{}'{}", value,
                            setting("VIADUCT_BACKEND").empty() ? "" : " of this backend");
+    if (FaultSpec spec; name == fault_setting)
+        if (const auto wrong = parse_faults(value, spec); !wrong.empty())
+            return fmt::format("'{}' cannot be used, only {}", wrong, usable_faults);
     if ((name == "VIADUCT_TCP_KEY_FILE" || name == "DAT_OVERRIDE") && access(value.c_str(), R_OK) != 0)
         return fmt::format("'{}' cannot be read", value);
     for (const NumberSetting& setting : number_settings)

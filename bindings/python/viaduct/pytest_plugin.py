@@ -19,6 +19,8 @@ The fixtures:
     peer_process    peer_process(function, ...) runs function(link, ...) in a second process
     remote_pair     remote_pair(function, ...) connects an endpoint with one in a second process, which runs
                     function(device, endpoint, ...)
+    viaduct_faults  viaduct_faults("drop=1%;seed=7") lets the programs and second processes that the test starts
+                    afterwards meet faults, which they log
 
 `--viaduct-backend=verbs`, or `viaduct_backend = verbs` in pytest.ini, selects the backend; the default is
 VIADUCT_BACKEND. Both need the installed package, `-p viaduct.pytest_plugin` or the conftest.py, because pytest reads
@@ -141,6 +143,26 @@ def connected(device: core.Device, client: core.Endpoint | None = None, server: 
 def pair(device: core.Device) -> Pair:
     """Two connected endpoints of the device: pair.client and pair.server."""
     return connected(device)
+
+
+# ---- Faults ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def viaduct_faults(monkeypatch: pytest.MonkeyPatch) -> typing.Callable[[str], None]:
+    """viaduct_faults("drop=1%;seed=7") lets programs and second processes that the test starts afterwards meet these
+    faults, and log them on standard error. The test's own process is not affected.
+
+    The last call counts, and "" ends the faults. docs/faults-on-demand.md lists them.
+    """
+    core.backend()  # this process looks for the setting when it first uses a backend
+
+    def inject(faults: str) -> None:
+        monkeypatch.setenv("VIADUCT_FAULTS", faults)
+        if os.environ.get("VIADUCT_LOG") != "debug":
+            monkeypatch.setenv("VIADUCT_LOG", "info")
+
+    return inject
 
 
 # ---- In two processes ------------------------------------------------------------------------------------------------
