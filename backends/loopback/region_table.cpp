@@ -6,6 +6,7 @@
 #include "backends/loopback/backing.hpp"
 #include "backends/loopback/doorbell.hpp"
 #include "backends/support/memory_map.hpp"
+#include "backends/support/persistence.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -33,6 +34,7 @@ Result<OwnRegionTable> OwnRegionTable::create() {
 Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, std::uint32_t domain, Access access) {
     auto memory = support::inspect_memory(address, length);
     if (!memory.ok()) return memory.status();
+    if (auto* const persistence = support::Persistence::of_process()) persistence->watch(address, length, *memory);
     const std::lock_guard lock(*mutex_);
     const std::uint32_t key = take_key();
     if (key == 0) return Status(Code::NoResources, "all region keys are in use");

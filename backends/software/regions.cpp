@@ -2,6 +2,7 @@
 #include "backends/software/regions.hpp"
 
 #include "backends/support/memory_map.hpp"
+#include "backends/support/persistence.hpp"
 #include "backends/support/random.hpp"
 
 namespace viaduct::software {
@@ -22,6 +23,8 @@ Result<std::uint32_t> Regions::add(void* address, std::uint64_t length, std::uin
     if (regions_.size() >= max) return Status(Code::NoResources, "too many regions");
     const auto memory = support::inspect_memory(address, length);
     if (!memory.ok()) return memory.status();
+    if (auto* const persistence = support::Persistence::of_process())
+        persistence->watch(address, length, memory.value());
     const std::uint32_t flags = (memory.value().writable ? support::region_flags::writable_pages : 0) |
                                 (memory.value().has_file ? support::region_flags::file : 0);
     const std::uint32_t key = take_key();

@@ -132,20 +132,20 @@ Result<MemoryInfo> inspect_memory(const void* address, std::uint64_t length) {
     Areas areas;
     if (!areas.opened()) return Status::from_errno(errno, "/proc/self/maps");
 
-    MemoryInfo info{.writable = true, .has_file = false, .one_memfd = true, .first = {}};
+    MemoryInfo info{.writable = true, .has_file = false, .one_file = true, .one_memfd = false, .first = {}};
     const MappedArea& first = info.first;
     MappedArea area;
     std::uint64_t reached = begin;
     while (reached < end && areas.find(reached, area) && area.readable) {
         if (reached == begin) info.first = area;
-        const bool continues = area.shared && area.inode != 0 && area.inode == first.inode &&
-                               area.device == first.device && area.offset - first.offset == area.begin - first.begin;
-        info.one_memfd = info.one_memfd && continues && is_memfd(area);
+        info.one_file = info.one_file && area.shared && area.inode != 0 && area.inode == first.inode &&
+                        area.device == first.device && area.offset - first.offset == area.begin - first.begin;
         info.writable = info.writable && area.writable;
         info.has_file = info.has_file || (area.shared && area.inode != 0);
         reached = area.end;
     }
     if (reached < end) return Status(Code::InvalidParameter, "the memory is not mapped");
+    info.one_memfd = info.one_file && is_memfd(first);
     return info;
 }
 

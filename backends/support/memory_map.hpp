@@ -28,6 +28,7 @@ struct MappedArea {
 struct MemoryInfo {
     bool writable = false;   ///< every page of the range is writable
     bool has_file = false;   ///< part of the range is a shared mapping of a file
+    bool one_file = false;   ///< the range is a shared mapping of one file
     bool one_memfd = false;  ///< the range is a shared mapping of one memfd
     MappedArea first;        ///< contains the first byte
 };

@@ -54,6 +54,32 @@ std::optional<unsigned> number_setting(const NumberSetting& wanted) noexcept {
     return std::nullopt;
 }
 
+std::optional<PmemSetting> PmemSetting::parse(std::string_view value) noexcept {
+    constexpr std::string_view mode = "strict";
+    constexpr std::string_view random = "random:";
+    if (!value.starts_with(mode)) return std::nullopt;
+    value.remove_prefix(mode.size());
+    if (value.empty()) return PmemSetting{};
+    if (value.front() != ':') return std::nullopt;
+    value.remove_prefix(1);
+    PmemSetting setting{.cuts = true};
+    const auto take_number = [&value](std::uint64_t& number) {
+        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+        value.remove_prefix(static_cast<std::size_t>(end - value.data()));
+        return error == std::errc();
+    };
+    if (value.starts_with(random)) {
+        value.remove_prefix(random.size());
+    } else {
+        if (!take_number(setting.flush) || setting.flush == 0) return std::nullopt;
+        if (value.empty()) return setting;
+        if (value.front() != ':') return std::nullopt;
+        value.remove_prefix(1);
+    }
+    if (!take_number(setting.seed) || !value.empty()) return std::nullopt;
+    return setting;
+}
+
 void warn_of_setting(const char* variable, std::string_view usable) noexcept {
     if (!is_first_warning(variable)) return;
     log(LogLevel::Warning, "%s: cannot use '%s', only %.*s", variable, setting(variable).data(),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -38,6 +39,23 @@ inline constexpr NumberSetting tcp_insecure_setting{.variable = "VIADUCT_TCP_INS
 
 inline constexpr NumberSetting number_settings[] = {connect_retry_setting, spin_setting, tcp_timeout_setting,
                                                     tcp_insecure_setting};
+
+/// The process that vi-run --power-cut runs in.
+inline constexpr NumberSetting power_cut_report_setting{
+    .variable = "VIADUCT_POWER_CUT_REPORT", .least = 1, .most = std::numeric_limits<int>::max()};
+
+/// What VIADUCT_PMEM asks for: "strict" alone, or with a loss of power: "strict:N", "strict:N:SEED" or
+/// "strict:random:SEED".
+struct PmemSetting {
+    static constexpr const char* variable = "VIADUCT_PMEM";
+    static constexpr std::string_view usable = "strict, strict:N, strict:N:SEED or strict:random:SEED";
+
+    bool cuts = false;
+    std::uint64_t flush = 0;  ///< the number of the flush at which the power fails; 0: a random one
+    std::uint64_t seed = 0;
+
+    VIADUCT_EXPORT static std::optional<PmemSetting> parse(std::string_view value) noexcept;
+};
 
 /// The value of such a variable; none if it is not set or cannot be used.
 VIADUCT_EXPORT std::optional<unsigned> number_setting(const NumberSetting& setting) noexcept;

@@ -61,6 +61,17 @@ TEST_CASE("settings: numbers are read in full and within their range") {
     CHECK(number_setting({.variable = "VIADUCT_TEST", .least = 1, .most = 16}) == 16U);
 }
 
+TEST_CASE("settings: when the power fails") {
+    const auto parsed = [](std::string_view value) { return PmemSetting::parse(value); };
+    CHECK_FALSE(parsed("strict")->cuts);
+    CHECK((parsed("strict:17")->cuts && parsed("strict:17")->flush == 17 && parsed("strict:17")->seed == 0));
+    CHECK((parsed("strict:17:5")->flush == 17 && parsed("strict:17:5")->seed == 5));
+    CHECK((parsed("strict:random:5")->flush == 0 && parsed("strict:random:5")->seed == 5));
+    for (const char* const bad : {"", "strictly", "strict:", "strict:0", "strict:-1", "strict:1:", "strict:1:x",
+                                  "strict:random", "strict:random:", "strict:random:1:2", "loose"})
+        CHECK_FALSE(parsed(bad));
+}
+
 TEST_CASE("settings: a value that cannot be used is quoted once, with what can be used") {
     CHECK(warning_of("VIADUCT_TEST_TEXT", "5x", 0, 9) ==
           "viaduct: warning: VIADUCT_TEST_TEXT: cannot use '5x', only a number from 0 to 9\n");
