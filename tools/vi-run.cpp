@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -15,9 +16,11 @@
 #include <fmt/ranges.h>
 
 #include "core/base/fault_spec.hpp"
+#include "core/base/settings.hpp"
 #include "core/provider.hpp"
 #include "tools/command_line.hpp"
 #include "tools/run/installation.hpp"
+#include "tools/run/power_cut.hpp"
 #include "tools/run/program.hpp"
 #include "tools/run/session.hpp"
 
@@ -44,6 +47,8 @@ options::options_description describe() {
     add("device,I", text("NAME"), "the device that a program uses by default (sets VIADUCT_DEVICE)");
     add("faults", text("LIST"), "faults to inject, such as drop=0.1% (sets VIADUCT_FAULTS)");
     add("log", text("LEVEL"), "error, warning, info or debug (sets VIADUCT_LOG)");
+    add("power-cut", text("[=WHEN]")->implicit_value(""),
+        "end the program as if the power failed at a flush of persistent memory: N, N:SEED or random:SEED");
     add("trace", text("[=FILE]")->implicit_value(""),
         "write every call of VIPL, DAT and librpma to FILE, or to standard error");
     add("trace-format", text("NAME", "text"), "text, json (one object per line) or perfetto (for ui.perfetto.dev)");
@@ -136,6 +141,12 @@ Settings settings_of(const options::variables_map& given, const Installation& in
     if (given.count("backend") != 0)
         set("VIADUCT_BACKEND", std::string(backends[choose(given, "backend", "backend", backends)]));
     if (given.count("log") != 0) set("VIADUCT_LOG", std::string(levels[choose(given, "log", "log level", levels)]));
+    if (given.count("power-cut") != 0) {
+        auto when = given["power-cut"].as<std::string>();
+        if (when.empty()) when = fmt::format("random:{}", std::random_device()());
+        set(viaduct::PmemSetting::variable, pmem_setting(when));
+        if (given.count("quiet") == 0) complain(fmt::format("vi-run: --power-cut={}\n", when));
+    }
     if (given.count("device") != 0) {
         const auto& name = given["device"].as<std::string>();
         if (!viaduct::find_device(name).ok())
@@ -179,6 +190,9 @@ int vi_run(int argc, char** argv) {
     const auto trace = trace_options(given);
     exclude(given, "dry-run", "trace");
     exclude(given, "dry-run", "summary");
+    exclude(given, "power-cut", "trace");
+    exclude(given, "power-cut", "summary");
+    exclude(given, "power-cut", "stock");
     const auto installation = find_installation();
     const auto settings = settings_of(given, installation);
     std::filesystem::path program;
@@ -196,7 +210,11 @@ int vi_run(int argc, char** argv) {
         return 0;
     }
     for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
-    if (trace.records || trace.summary) return run_traced(trace, installation.tracer, program, argv + own);
+    if (trace.records || trace.summary) return run_traced(trace, installation.tracer(), program, argv + own);
+    if (given.count("power-cut") != 0) {
+        add_preload(installation.msync());
+        return run_until_power_cut(program, argv + own, given.count("quiet") != 0);
+    }
     execvp(program.c_str(), argv + own);
     complain(fmt::format("vi-run: cannot run '{}': {}\n", program.string(), std::strerror(errno)));
     return not_runnable;

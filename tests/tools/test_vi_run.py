@@ -69,9 +69,64 @@ def test_bad_options(tool):
         (["--adapter", "", "true"], "bad adapter name ''"),
         (["--adapter", "x" * 256, "true"], "expected 1 to 255 characters"),
         (["--backend"], "backend"),
+        (["--power-cut=0", "true"], "bad power cut '0': expected N, N:SEED or random:SEED"),
+        (["--power-cut=random", "true"], "bad power cut 'random'"),
+        (["--power-cut=1", "--trace", "true"], "--power-cut and --trace cannot be used together"),
+        (["--power-cut=1", "--stock", "true"], "--power-cut and --stock cannot be used together"),
     ]:
         result = tool.run(*options, status=2)
         check(reason in result.stderr, f"{options}: {result.stderr}")
+
+
+PAGE, PAGES = 4096, 3
+FLUSHES = """
+import mmap, os, sys
+sys.path.insert(0, sys.argv[1])
+from viaduct import core
+with open(sys.argv[2], "r+b") as file:
+    memory = mmap.mmap(file.fileno(), 3 * 4096)
+with core.Device() as device:
+    region = device.register(memory)
+    for i in range(int(sys.argv[3])):
+        memory[i * 4096:(i + 1) * 4096] = b"x" * 4096
+        memory.flush(i * 4096, 4096)
+        print(i + 1, "flushed", flush=True)
+"""
+
+
+def test_power_cuts(tool):
+    """The program makes its pages persistent with msync, one after the other."""
+    with tempfile.TemporaryDirectory() as name:
+        file = pathlib.Path(name, "file")
+        program = ["/usr/bin/python3", "-c", FLUSHES, str(BUILD / "bindings/python"), str(file)]
+        for seed in range(12):
+            file.write_bytes(bytes(PAGES * PAGE))
+            cut = tool.run(f"--power-cut=2:{seed}", *program, "3", status=90)
+            check("vi-run: power cut at flush " in cut.stderr, cut.stderr)
+            pages = [file.read_bytes()[i * PAGE:(i + 1) * PAGE] for i in range(PAGES)]
+            flushed = cut.stdout.count("flushed")
+            check(1 <= flushed <= 2, cut.stdout)
+            check(pages[:flushed] == flushed * [b"x" * PAGE], f"{flushed} pages: {pages}")
+            for page in pages[flushed:]:
+                check({page[i:i + 8] for i in range(0, PAGE, 8)} <= {bytes(8), b"x" * 8}, f"words: {page}")
+        file.write_bytes(bytes(PAGES * PAGE))
+        tool.run("--power-cut=2", *program, "1", status=0)  # ends before
+        seed = tool.run("--power-cut", "true").stderr
+        check("vi-run: --power-cut=random:" in seed, seed)
+        check("export VIADUCT_PMEM='strict:7'" in tool.run("--power-cut=7", "--dry-run").stdout, "dry run")
+
+
+def test_what_power_cuts_end(tool):
+    check(tool.run("--power-cut=1", "sh", "-c", "exit 7", status=7), "its status")
+    tool.run("--power-cut=1", "sh", "-c", "kill -TERM $$", status=128 + 15)
+    # The pipe ends when nobody has it any more.
+    tool.run("--power-cut=1", "sh", "-c", "sleep 1000 & exit 0")
+    with subprocess.Popen([tool.path, "--power-cut=1", "sh", "-c", "echo here; sleep 1000; echo"], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        process.stdout.readline()
+        process.terminate()
+        check(process.communicate()[0] == "", "what it wrote after a signal")
+        check(process.returncode == 128 + 15, f"status {process.returncode}")
 
 
 def test_programs_that_cannot_run(tool):

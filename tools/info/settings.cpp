@@ -30,13 +30,15 @@ constexpr std::array<std::string_view, 15> names{"VIADUCT_BACKEND",
                                                  "VIADUCT_TCP_TIMEOUT_MS",
                                                  "VIADUCT_CONNECT_RETRY_MS",
                                                  "VIADUCT_SPIN_US",
+                                                 "VIADUCT_PMEM",
                                                  "VIADUCT_LOG",
                                                  "VIADUCT_FAULTS",
                                                  "DAT_OVERRIDE"};
 
 /// What programs and tests of Viaduct pass on; nobody means these.
-constexpr std::array<std::string_view, 4> internal_names{"VIADUCT_TRACE_BOARD", "VIADUCT_CRASH_SEED",
-                                                         "VIADUCT_FUZZ_ROUNDS", "VIADUCT_FUZZ_SEED"};
+constexpr std::array<std::string_view, 5> internal_names{"VIADUCT_TRACE_BOARD", "VIADUCT_POWER_CUT_REPORT",
+                                                         "VIADUCT_CRASH_SEED", "VIADUCT_FUZZ_ROUNDS",
+                                                         "VIADUCT_FUZZ_SEED"};
 
 template <class Names>
 std::string problem_of_choice(std::string_view value, const Names& choices) {
@@ -61,6 +63,8 @@ std::string problem_of(std::string_view name, const std::string& value) {
             return fmt::format("'{}' cannot be used, only {}", wrong, usable_faults);
     if ((name == "VIADUCT_TCP_KEY_FILE" || name == "DAT_OVERRIDE") && access(value.c_str(), R_OK) != 0)
         return fmt::format("'{}' cannot be read", value);
+    if (name == PmemSetting::variable && !value.empty() && !PmemSetting::parse(value))
+        return fmt::format("'{}' is none of {}", value, PmemSetting::usable);
     for (const NumberSetting& setting : number_settings)
         if (name == setting.variable && !value.empty() && !setting.parse(value))
             return fmt::format("'{}' is not a number from {} to {}", value, setting.least, setting.most);

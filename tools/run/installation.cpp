@@ -22,7 +22,6 @@ namespace fs = std::filesystem;
 using measure::Error;
 
 constexpr const char* core_library = "libviaduct.so.1";
-constexpr const char* tracer_library = "libviaduct-trace.so";
 
 bool is_there(const fs::path& path) {
     std::error_code error;
@@ -91,11 +90,11 @@ Installation find_installation() {
     std::error_code error;
     const fs::path own = fs::read_symlink("/proc/self/exe", error).parent_path();
     const fs::path installed = fs::weakly_canonical(own / VIADUCT_BIN_TO_LIB, error);
-    if (is_there(installed / core_library)) return {{installed}, installed / "viaduct" / tracer_library};
+    if (is_there(installed / core_library)) return {{installed}, installed / "viaduct"};
     const fs::path built = own.parent_path();
     if (!is_there(built / "core" / core_library))
         throw Error(fmt::format("there is no {} in '{}'", core_library, installed.string()));
-    Installation tree{{}, own / tracer_library};
+    Installation tree{{}, own};
     for (const char* part : {"api/vipl", "api/udat", "api/udat/dat1", "api/rpma", "core"})
         tree.directories.push_back(built / part);
     return tree;

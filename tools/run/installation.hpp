@@ -11,7 +11,11 @@ namespace viaduct::run {
 
 struct Installation {
     std::vector<std::filesystem::path> directories;  ///< of the libraries: one, or several in a build tree
-    std::filesystem::path tracer;                    ///< is preloaded to trace
+    std::filesystem::path plugins;                   ///< the directory of the libraries that vi-run preloads
+
+    std::filesystem::path tracer() const { return plugins / "libviaduct-trace.so"; }
+    /// For --power-cut.
+    std::filesystem::path msync() const { return plugins / "libviaduct-msync.so"; }
 
     /// The path of a library, or an empty path.
     std::filesystem::path find(std::string_view name) const;

@@ -23,6 +23,7 @@
 #include <fmt/format.h>
 
 #include "tools/command_line.hpp"
+#include "tools/run/power_cut.hpp"
 #include "tools/run/trace/salvage.hpp"
 
 namespace viaduct::run {
@@ -108,11 +109,7 @@ void set_up(Board& board, const TraceOptions& options) {
 }
 
 void set_environment(const SharedBoard& board, const std::filesystem::path& preload) {
-    const std::string path = preload.string();
-    if (path.find_first_of(" :") != std::string::npos)
-        throw Error(fmt::format("cannot preload '{}': its path has a blank or a colon", path));
-    const char* before = std::getenv("LD_PRELOAD");
-    setenv("LD_PRELOAD", before == nullptr || *before == '\0' ? path.c_str() : (path + ':' + before).c_str(), 1);
+    add_preload(preload);
     setenv(trace::board_variable, fmt::format("{}:{}", getpid(), board.fd()).c_str(), 1);
 }
 
