@@ -21,6 +21,7 @@ The fixtures:
                     function(device, endpoint, ...)
     viaduct_faults  viaduct_faults("drop=1%;seed=7") lets the programs and second processes that the test starts
                     afterwards meet faults, which they log
+    power_cuts      power_cuts(command, check, ...) runs a program again and again, and cuts its power
 
 `--viaduct-backend=verbs`, or `viaduct_backend = verbs` in pytest.ini, selects the backend; the default is
 VIADUCT_BACKEND. Both need the installed package, `-p viaduct.pytest_plugin` or the conftest.py, because pytest reads
@@ -39,9 +40,12 @@ import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
+import pathlib
 import random
+import shutil
 import signal
 import socket
+import subprocess
 import traceback
 import typing
 
@@ -49,7 +53,7 @@ import pytest
 
 from viaduct import core
 
-__all__ = ["PATIENCE", "Pair", "Peer", "PeerFailed", "RemotePair", "connected"]
+__all__ = ["PATIENCE", "Pair", "Peer", "PeerFailed", "PowerCut", "PowerCutFailed", "RemotePair", "connected"]
 
 PATIENCE = 60.0  # seconds that fixtures wait before they fail
 _GRACE = 1.0  # seconds that the peer of a failed test has to end
@@ -358,3 +362,94 @@ def remote_pair(device: core.Device, free_service: typing.Callable[[], int],
             return RemotePair(endpoint, peer)
 
         yield connect
+
+
+# ---- Losing power ----------------------------------------------------------------------------------------------------
+
+
+_POWER_WAS_CUT = 90  # the exit status of vi-run
+_RUNS_WITHOUT_CUT = 50  # in a row, until there seems to be nothing to cut
+_EXCERPT = 2000  # characters of output in a report
+
+
+class PowerCut(typing.NamedTuple):
+    """A run of a command.
+
+    when      what repeats it, for vi-run --power-cut
+    was_cut   False: the command ended before, with the exit status 0
+    output    what it wrote to standard output
+    """
+    when: str
+    was_cut: bool
+    output: str
+
+
+class PowerCutFailed(AssertionError):
+    """A check failed after a power cut, or the command failed without one."""
+
+
+def _vi_run() -> str:
+    """The tool that belongs to this package: installed, or of the build tree; else the one in PATH."""
+    for directory in pathlib.Path(core.__file__).parents:
+        for place in "bin", "tools":
+            if os.access(tool := directory / place / "vi-run", os.X_OK):
+                return str(tool)
+    tool_in_path = shutil.which("vi-run")
+    assert tool_in_path, "vi-run is not installed"
+    return tool_in_path
+
+
+def _run_until_cut(command: typing.Sequence[str | os.PathLike[str]], when: str) -> PowerCut:
+    with subprocess.Popen([_vi_run(), "--quiet", f"--power-cut={when}", "--", *command], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, errors="replace") as process:
+        try:
+            output, errors = process.communicate(timeout=PATIENCE)
+        except BaseException:
+            process.terminate()  # vi-run ends the processes of the command, too
+            raise
+    if process.returncode not in (0, _POWER_WAS_CUT):
+        raise PowerCutFailed(f"vi-run --power-cut={when}: the command returned {process.returncode}: "
+                             f"{(errors + output)[-_EXCERPT:]}")
+    return PowerCut(when, process.returncode == _POWER_WAS_CUT, output)
+
+
+@pytest.fixture
+def power_cuts() -> typing.Callable[..., None]:
+    """power_cuts(command, check, cuts=200, seed=1, prepare=None) runs a command until its power was cut `cuts` times.
+
+    The command is a list of words; vi-run(1) runs it with --power-cut. prepare() is called before each run,
+    check(cut) after it, with a PowerCut: it raises an exception if what is in the files is wrong. Files stay from run
+    to run unless prepare() replaces them, so that the program also has to recover. The cuts are at random flushes, of
+    all that the command makes; `seed` selects them.
+
+    Raises PowerCutFailed, which says how to repeat the run.
+    """
+    def run(command: typing.Sequence[str | os.PathLike[str]], check: typing.Callable[[PowerCut], object], *,
+            cuts: int = 200, seed: int = 1, prepare: typing.Callable[[], object] | None = None) -> None:
+        __tracebackhide__ = True
+        numbers = random.Random(seed)
+        most = 1  # flushes that the command is known to make
+        limit = 1 << 30  # with a cut at this flush, the command once ended before
+        done = without = 0
+        while done < cuts:
+            when = f"{numbers.randint(1, min(2 * most, limit))}:{numbers.getrandbits(32)}"
+            if prepare:
+                prepare()
+            cut = _run_until_cut(command, when)
+            try:
+                check(cut)
+            except Exception as error:
+                raise PowerCutFailed(f"after {done} power cuts, vi-run --power-cut={when}: "
+                                     f"{type(error).__name__}: {error}\n{cut.output[-_EXCERPT:]}") from error
+            flush = int(when.split(":")[0])
+            if cut.was_cut:
+                most = max(most, flush)
+                done, without = done + 1, 0
+            else:
+                limit = max(most, min(limit, flush))
+                without += 1
+            if without == _RUNS_WITHOUT_CUT:
+                raise PowerCutFailed(f"in {without} runs, the command ended before any power cut: does it flush to "
+                                     "persistence, in a mapped file?")
+
+    return run
