@@ -49,11 +49,11 @@ Status Status::from_errno(int sys_errno, const char* where) noexcept {
     }
 }
 
-Error::Error(const Status& status)
+StatusError::StatusError(const Status& status)
     : std::runtime_error(std::string(Reason(status).c_str()) + ": " + to_string(status.code())), code_(status.code()) {}
 
-Error::~Error() = default;
+StatusError::~StatusError() = default;
 
-void Status::fail() const { throw Error(*this); }
+void Status::fail() const { throw StatusError(*this); }
 
 }  // namespace viaduct

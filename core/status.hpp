@@ -54,7 +54,7 @@ public:
     constexpr int sys_errno() const noexcept { return errno_; }
     constexpr const char* where() const noexcept { return where_; }
 
-    /// Throws Error unless the call succeeded.
+    /// Throws StatusError unless the call succeeded.
     void or_throw() const {
         if (!ok()) fail();
     }
@@ -69,10 +69,10 @@ private:
 
 /// A failed call as an exception, for programs that prefer those: the library throws none but std::bad_alloc, and this
 /// one only from or_throw() and value_or_throw(). what() is the text of the status, with the names of code and errno.
-class VIADUCT_EXPORT Error : public std::runtime_error {
+class VIADUCT_EXPORT StatusError : public std::runtime_error {
 public:
-    explicit Error(const Status& status);
-    ~Error() override;
+    explicit StatusError(const Status& status);
+    ~StatusError() override;
     Code code() const noexcept { return code_; }
 
 private:
@@ -95,7 +95,7 @@ public:
     T&& operator*() && noexcept { return std::move(*value_); }
     T* operator->() noexcept { return &*value_; }
 
-    /// Throws Error if there is no value.
+    /// Throws StatusError if there is no value.
     T value_or_throw() && {
         if (!ok()) status_.or_throw();
         return std::move(*value_);
