@@ -9,7 +9,7 @@ using namespace viaduct::loopback;
 
 namespace {
 
-constexpr std::uint32_t domain = 5;
+constexpr std::uint32_t cached_domain = 5;
 constexpr unsigned a_use = 1;
 constexpr unsigned other_use = 2;
 
@@ -18,14 +18,14 @@ struct Setup {
     Setup() : key(add(memory)) { cache.follow(table.table()); }
 
     std::uint32_t add(std::array<std::byte, 4096>& what) {
-        return table.add(what.data(), what.size(), domain, {.remote_write = true, .local_write = true}).value();
+        return table.add(what.data(), what.size(), cached_domain, {.remote_write = true, .local_write = true}).value();
     }
 
     bool allows(std::uint32_t which, std::uint64_t offset = 0, std::uint64_t bytes = 4096, unsigned uses = a_use) {
         return cache.allows(which, reinterpret_cast<std::uint64_t>(memory.data()) + offset, bytes, uses,
                             [this](const RegionView& region) {
                                 ++reads;
-                                return region.domain == domain ? a_use : 0u;
+                                return region.domain == cached_domain ? a_use : 0u;
                             });
     }
 
@@ -75,15 +75,15 @@ TEST_CASE("region cache: a removed region is not allowed any more") {
 TEST_CASE("region cache: new rights take effect at once") {
     Setup setup;
     CHECK(setup.allows(setup.key));
-    setup.table.set_rights(setup.key, domain + 1, {});
+    setup.table.set_rights(setup.key, cached_domain + 1, {});
     CHECK_FALSE(setup.allows(setup.key));
-    setup.table.set_rights(setup.key, domain, {});
+    setup.table.set_rights(setup.key, cached_domain, {});
     CHECK(setup.allows(setup.key));
 }
 
 TEST_CASE("region cache: a key that becomes valid is found") {
     Setup setup;
-    const std::uint32_t window = setup.table.add_window(domain, WindowScope::Domain).value();
+    const std::uint32_t window = setup.table.add_window(cached_domain, WindowScope::Domain).value();
     const std::uint32_t key = setup.table
                                   .prepare({.window = window,
                                             .region = setup.key,
@@ -92,7 +92,7 @@ TEST_CASE("region cache: a key that becomes valid is found") {
                                             .access = {.remote_write = true}})
                                   .value();
     CHECK_FALSE(setup.allows(key));
-    CHECK(setup.table.bind(key, domain, 0) == CompletionCode::Success);
+    CHECK(setup.table.bind(key, cached_domain, 0) == CompletionCode::Success);
     CHECK(setup.allows(key));
     setup.table.remove_window(window);
     CHECK_FALSE(setup.allows(key));

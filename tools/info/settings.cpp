@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view prefix = "VIADUCT_";
 constexpr std::string_view prefix_of_tests = "VIADUCT_TEST_";
-constexpr std::array<std::string_view, 15> names{"VIADUCT_BACKEND",
+constexpr std::array<std::string_view, 16> names{"VIADUCT_BACKEND",
                                                  "VIADUCT_DEVICE",
                                                  "VIADUCT_TCP_KEY_FILE",
                                                  "VIADUCT_TCP_CERT",

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <thread>
 
+#include "api/support/failure.hpp"
 #include "common.hpp"
-#include "core/base/failure.hpp"
 
 namespace viaduct::python {
 
