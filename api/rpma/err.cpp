@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Names of errors and events. Their texts are those of librpma, because programs print them.
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <set>
@@ -13,21 +15,35 @@ using namespace viaduct;
 
 namespace {
 
-const char* text_of(int ret) noexcept {
-    switch (ret) {
-        case 0: return "Success";
-        case RPMA_E_NOSUPP: return "Not supported";
-        case RPMA_E_PROVIDER: return "Provider error occurred";
-        case RPMA_E_NOMEM: return "Out of memory";
-        case RPMA_E_INVAL: return "Invalid argument";
-        case RPMA_E_NO_COMPLETION: return "No next completion available";
-        case RPMA_E_NO_EVENT: return "No next event available";
-        case RPMA_E_AGAIN: return "Temporary error, try again";
-        case RPMA_E_SHARED_CHANNEL: return "Completion channel is shared";
-        case RPMA_E_NOT_SHARED_CHNL: return "Completion channel is not shared";
-        default: return "Unknown error";
-    }
+struct Error {
+    int code;
+    const char* name;
+    const char* text;
+};
+
+#define ERROR(code, text) {code, #code, text}
+constexpr Error errors[] = {
+    ERROR(RPMA_E_UNKNOWN, "Unknown error"),
+    ERROR(RPMA_E_NOSUPP, "Not supported"),
+    ERROR(RPMA_E_PROVIDER, "Provider error occurred"),
+    ERROR(RPMA_E_NOMEM, "Out of memory"),
+    ERROR(RPMA_E_INVAL, "Invalid argument"),
+    ERROR(RPMA_E_NO_COMPLETION, "No next completion available"),
+    ERROR(RPMA_E_NO_EVENT, "No next event available"),
+    ERROR(RPMA_E_AGAIN, "Temporary error, try again"),
+    ERROR(RPMA_E_SHARED_CHANNEL, "Completion channel is shared"),
+    ERROR(RPMA_E_NOT_SHARED_CHNL, "Completion channel is not shared"),
+};
+
+const Error& error_of(int code) noexcept {
+    static constexpr Error success{0, "an unknown code", "Success"};
+    static constexpr Error unknown{0, "an unknown code", "Unknown error"};
+    if (code == 0) return success;
+    const auto* const found = std::ranges::find(errors, code, &Error::code);
+    return found == std::end(errors) ? unknown : *found;
 }
+
+const char* text_of(int code) noexcept { return error_of(code).text; }
 
 /// Texts that exist until the process ends.
 class Texts {
@@ -53,21 +69,7 @@ Texts& texts() {
 
 }  // namespace
 
-const char* rpma::name_of(int result) noexcept {
-    switch (result) {
-        case RPMA_E_UNKNOWN: return "RPMA_E_UNKNOWN";
-        case RPMA_E_NOSUPP: return "RPMA_E_NOSUPP";
-        case RPMA_E_PROVIDER: return "RPMA_E_PROVIDER";
-        case RPMA_E_NOMEM: return "RPMA_E_NOMEM";
-        case RPMA_E_INVAL: return "RPMA_E_INVAL";
-        case RPMA_E_NO_COMPLETION: return "RPMA_E_NO_COMPLETION";
-        case RPMA_E_NO_EVENT: return "RPMA_E_NO_EVENT";
-        case RPMA_E_AGAIN: return "RPMA_E_AGAIN";
-        case RPMA_E_SHARED_CHANNEL: return "RPMA_E_SHARED_CHANNEL";
-        case RPMA_E_NOT_SHARED_CHNL: return "RPMA_E_NOT_SHARED_CHNL";
-        default: return "an unknown code";
-    }
-}
+const char* rpma::name_of(int result) noexcept { return error_of(result).name; }
 
 /// Programs keep the pointer, so a text never changes. If there are too many of them, the text is that of librpma
 /// alone.

@@ -19,9 +19,6 @@ inline DAT_RETURN invalid_state(DAT_RETURN_SUBTYPE subtype, const char* reason) 
     return failed(error(DAT_INVALID_STATE, subtype), reason);
 }
 
-/// Checks the arguments of a call that queries or changes an object. Returns the failure, or success.
-DAT_RETURN check_fields(std::uint64_t unknown_fields, const void* param) noexcept;
-
 /// Converts the outcome of a core call and leaves its reason. `resource` is the subtype for a lack of resources.
 [[gnu::cold, gnu::noinline]] DAT_RETURN to_failure(Status status, DAT_RETURN_SUBTYPE resource) noexcept;
 inline DAT_RETURN to_return(const Status& status, DAT_RETURN_SUBTYPE resource = DAT_RESOURCE_MEMORY) noexcept {

@@ -235,7 +235,7 @@ void Cno::close() noexcept {
     end_waits(handle());
 }
 
-DAT_RETURN Cno::query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const {
+void Cno::query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const {
     const std::lock_guard members(members_lock_);
     (void)mask;  // returns everything, because the values of the mask overlap
     param.ia_handle = ia().number();
@@ -249,7 +249,6 @@ DAT_RETURN Cno::query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const {
     } else {
         param.proxy_type = DAT_PROXY_TYPE_NONE;
     }
-    return success;
 }
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
@@ -276,13 +275,6 @@ DAT_RETURN calls::cno_fd_create(Ia& owner, DAT_FD* fd, DAT_CNO_HANDLE* cno) {
 DAT_RETURN calls::cno_modify_agent(Cno& notified, DAT_OS_WAIT_PROXY_AGENT agent) {
     notified.set_agent(agent);
     return success;
-}
-
-DAT_RETURN calls::cno_query(Cno& notified, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
-    if (const DAT_RETURN result = check_fields(mask & ~(DAT_CNO_FIELD_PROXY | DAT_CNO_FIELD_ALL), param);
-        result != success)
-        return result;
-    return notified.query(mask, *param);
 }
 
 DAT_RETURN calls::cno_free(Cno& notified) {

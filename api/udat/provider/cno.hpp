@@ -35,7 +35,7 @@ public:
     /// Sets an agent, which a separate thread calls for each trigger. A null function removes the agent. Throws
     /// std::system_error.
     void set_agent(const DAT_OS_WAIT_PROXY_AGENT& agent);
-    DAT_RETURN query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const;
+    void query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const;
 
     /// Add and remove dispatchers that trigger this object. attach() throws std::bad_alloc and std::system_error.
     void attach(Evd& evd);

@@ -43,12 +43,6 @@ std::unique_ptr<ConnectionRequest> Cr::release() noexcept {
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
-DAT_RETURN calls::cr_query(Cr& request, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM* param) {
-    if (const DAT_RETURN result = check_fields(mask & ~DAT_CR_FIELD_ALL, param); result != success) return result;
-    request.query(mask, *param);
-    return success;
-}
-
 DAT_RETURN calls::cr_accept(Cr& request, DAT_EP_HANDLE ep, DAT_COUNT private_data_size, const DAT_PVOID private_data) {
     Ep* endpoint = resolve<Ep>(ep);
     const bool brings_one = ep != DAT_HANDLE_NULL;

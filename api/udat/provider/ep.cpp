@@ -266,12 +266,11 @@ DAT_RETURN Ep::modify(const EpParts& parts) {
     return success;
 }
 
-DAT_EP_STATE Ep::dat_state() const noexcept { return to_ep_state(state(), provider_made_); }
+EpState Ep::dat_state() const noexcept { return to_ep_state(state(), provider_made_); }
 
 DAT_RETURN Ep::wrong_state() const noexcept {
-    const EndpointState present = state();
-    return invalid_state(state_subtype(present, provider_made_),
-                         explain("the endpoint is %s", name_of(to_ep_state(present, provider_made_))));
+    const EpState present = dat_state();
+    return invalid_state(present.subtype, explain("the endpoint is %s", present.name));
 }
 
 DAT_RETURN Ep::reset() noexcept {
@@ -284,10 +283,10 @@ DAT_RETURN Ep::reset() noexcept {
     return success;
 }
 
-DAT_RETURN Ep::query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept {
+void Ep::query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept {
     const auto wants = [mask](DAT_EP_PARAM_MASK field) { return (mask & field) != 0; };
     if (wants(DAT_EP_FIELD_IA_HANDLE)) param.ia_handle = ia().number();
-    if (wants(DAT_EP_FIELD_EP_STATE)) param.ep_state = dat_state();
+    if (wants(DAT_EP_FIELD_EP_STATE)) param.ep_state = dat_state().value;
     if (wants(DAT_EP_FIELD_COMM)) param.comm = comm_;
     if (wants(DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR)) param.local_ia_address_ptr = ia().address();
     if (wants(DAT_EP_FIELD_LOCAL_PORT_QUAL)) param.local_port_qual = local_port_;
@@ -300,7 +299,6 @@ DAT_RETURN Ep::query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept {
     if (wants(DAT_EP_FIELD_CONNECT_EVD_HANDLE)) param.connect_evd_handle = connect_evd_.handle();
     if (wants(DAT_EP_FIELD_SRQ_HANDLE)) param.srq_handle = srq_.handle();
     if (wants(DAT_EP_FIELD_EP_ATTR_ALL)) param.ep_attr = attr_;
-    return success;
 }
 
 // ---- Changes ------------------------------------------------------------------------------------------------------
@@ -470,11 +468,6 @@ DAT_RETURN calls::ep_create_with_srq(Ia& owner, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE
     return adopt_new(owner, parts, DAT_INVALID_ARG7, ep);
 }
 
-DAT_RETURN calls::ep_query(Ep& endpoint, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
-    if (const DAT_RETURN result = check_fields(mask & ~DAT_EP_FIELD_ALL, param); result != success) return result;
-    return endpoint.query(mask, *param);
-}
-
 DAT_RETURN calls::ep_modify(Ep& endpoint, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param) {
     if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "the parameters are null");
     if (const DAT_RETURN result = check_modifiable(endpoint, mask); result != success) return result;
@@ -485,7 +478,7 @@ DAT_RETURN calls::ep_modify(Ep& endpoint, DAT_EP_PARAM_MASK mask, const DAT_EP_P
 }
 
 DAT_RETURN calls::ep_get_status(Ep& endpoint, DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) {
-    if (state != nullptr) *state = endpoint.dat_state();
+    if (state != nullptr) *state = endpoint.dat_state().value;
     if (recv_idle != nullptr) *recv_idle = endpoint.idle(QueueKind::Receive) ? DAT_TRUE : DAT_FALSE;
     if (request_idle != nullptr) *request_idle = endpoint.idle(QueueKind::Send) ? DAT_TRUE : DAT_FALSE;
     return success;

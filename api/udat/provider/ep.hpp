@@ -13,6 +13,7 @@
 #include "api/udat/provider/pz.hpp"
 #include "api/udat/provider/request_cookies.hpp"
 #include "api/udat/provider/srq.hpp"
+#include "api/udat/provider/translate.hpp"
 #include "core/endpoint.hpp"
 
 namespace viaduct::dat {
@@ -59,10 +60,10 @@ public:
         const EndpointState state = endpoint_ == nullptr ? EndpointState::Unconnected : endpoint_->state();
         return state == EndpointState::Unconnected ? reservation_.state() : state;
     }
-    DAT_EP_STATE dat_state() const noexcept;
+    EpState dat_state() const noexcept;
     [[gnu::cold, gnu::noinline]] DAT_RETURN wrong_state() const noexcept;
 
-    DAT_RETURN query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept;
+    void query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept;
     DAT_RETURN modify(const EpParts& parts);
     EpParts parts() const noexcept;
     const DAT_EP_ATTR& attr() const noexcept { return attr_; }

@@ -529,7 +529,7 @@ bool Evd::has_new_completions() noexcept {
     return has_news();
 }
 
-DAT_RETURN Evd::query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexcept {
+void Evd::query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexcept {
     constexpr DAT_EVD_STATE configured[] = {DAT_EVD_STATE_CONFIG_NOTIFY, DAT_EVD_STATE_CONFIG_NOTIFY,
                                             DAT_EVD_STATE_CONFIG_SOLICITED, DAT_EVD_STATE_CONFIG_THRESHOLD};
     const int state = (enabled_ ? DAT_EVD_STATE_ENABLED : DAT_EVD_STATE_DISABLED) |
@@ -540,7 +540,6 @@ DAT_RETURN Evd::query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexc
     if ((mask & DAT_EVD_FIELD_EVD_STATE) != 0) param.evd_state = static_cast<DAT_EVD_STATE>(state);
     if ((mask & DAT_EVD_FIELD_CNO) != 0) param.cno_handle = cno_.handle();
     if ((mask & DAT_EVD_FIELD_EVD_FLAGS) != 0) param.evd_flags = flags_;
-    return success;
 }
 
 }  // namespace viaduct::dat

@@ -117,7 +117,7 @@ public:
     void set_waitable(bool waitable) noexcept;
     void set_enabled(bool enabled) noexcept;
     void set_cno(Cno* cno);
-    DAT_RETURN query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexcept;
+    void query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexcept;
 
     // For the CNO of this dispatcher:
 

@@ -29,11 +29,6 @@ DAT_RETURN calls::evd_create(Ia& owner, DAT_COUNT min_qlen, DAT_CNO_HANDLE cno, 
     return success;
 }
 
-DAT_RETURN calls::evd_query(Evd& dispatcher, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM* param) {
-    if (const DAT_RETURN result = check_fields(mask & ~DAT_EVD_FIELD_ALL, param); result != success) return result;
-    return dispatcher.query(mask, *param);
-}
-
 DAT_RETURN calls::evd_modify_cno(Evd& dispatcher, DAT_CNO_HANDLE cno) {
     Cno* notified = resolve<Cno>(cno);
     if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != &dispatcher.ia()))

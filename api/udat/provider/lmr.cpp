@@ -107,12 +107,6 @@ DAT_RETURN calls::lmr_create(Ia& owner, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTIO
     return success;
 }
 
-DAT_RETURN calls::lmr_query(Lmr& region, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
-    if (const DAT_RETURN result = check_fields(mask & ~DAT_LMR_FIELD_ALL, param); result != success) return result;
-    region.query(mask, *param);
-    return success;
-}
-
 DAT_RETURN calls::lmr_free(Lmr& region) {
     if (region.users.in_use()) return invalid_state(DAT_INVALID_STATE_LMR_IN_USE, "an RMR is bound to the region");
     return destroy<Lmr>(region.handle());

@@ -25,13 +25,6 @@ bool Object::revoke() noexcept { return slots.end(handle_, type_, this); }
 
 // ---- Failures -----------------------------------------------------------------------------------------------------
 
-DAT_RETURN check_fields(std::uint64_t unknown_fields, const void* param) noexcept {
-    if (unknown_fields != 0)
-        return invalid_parameter(DAT_INVALID_ARG2, explain("the mask has unknown bits 0x%llx",
-                                                           static_cast<unsigned long long>(unknown_fields)));
-    return param == nullptr ? invalid_parameter(DAT_INVALID_ARG3, "the parameters are null") : success;
-}
-
 DAT_RETURN report_failure(const char* call, DAT_HANDLE handle, DAT_RETURN result) noexcept {
     const Ia* const ia = resolve<Ia>(handle);
     if (Object::slots.was_inherited(handle)) failure::because(inherited_handle);

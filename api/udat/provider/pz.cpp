@@ -17,10 +17,8 @@ DAT_RETURN calls::pz_create(Ia& owner, DAT_PZ_HANDLE* pz) {
     return success;
 }
 
-DAT_RETURN calls::pz_query(Pz& zone, DAT_PZ_PARAM_MASK mask, DAT_PZ_PARAM* param) {
-    if (const DAT_RETURN result = check_fields(mask & ~DAT_PZ_FIELD_ALL, param); result != success) return result;
-    if ((mask & DAT_PZ_FIELD_IA_HANDLE) != 0) param->ia_handle = zone.ia().number();
-    return success;
+void Pz::query(DAT_PZ_PARAM_MASK mask, DAT_PZ_PARAM& param) const noexcept {
+    if ((mask & DAT_PZ_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
 }
 
 DAT_RETURN calls::pz_free(Pz& zone) {

@@ -12,6 +12,7 @@ public:
 
     Pz(Ia& ia, std::shared_ptr<ProtectionDomain> domain);
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+    void query(DAT_PZ_PARAM_MASK mask, DAT_PZ_PARAM& param) const noexcept;
 
 private:
     std::shared_ptr<ProtectionDomain> domain_;

@@ -78,12 +78,6 @@ DAT_RETURN calls::rmr_create(Pz& zone, DAT_RMR_HANDLE* rmr) { return create(zone
 
 DAT_RETURN calls::rmr_create_for_ep(Pz& zone, DAT_RMR_HANDLE* rmr) { return create(zone, DAT_RMR_SCOPE_EP, rmr); }
 
-DAT_RETURN calls::rmr_query(Rmr& region, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {
-    if (const DAT_RETURN result = check_fields(mask & ~DAT_RMR_FIELD_ALL, param); result != success) return result;
-    region.query(mask, *param);
-    return success;
-}
-
 DAT_RETURN calls::rmr_bind(Rmr& region, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLET* triplet,
                            DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type, DAT_EP_HANDLE ep, DAT_RMR_COOKIE cookie,
                            DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT* context) {

@@ -164,6 +164,27 @@ DAT_RETURN Csp::create(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& ev
     return success;
 }
 
+void Psp::query(DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM& param) const noexcept {
+    if ((mask & DAT_PSP_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
+    if ((mask & DAT_PSP_FIELD_CONN_QUAL) != 0) param.conn_qual = conn_qual();
+    if ((mask & DAT_PSP_FIELD_EVD_HANDLE) != 0) param.evd_handle = evd();
+    if ((mask & DAT_PSP_FIELD_PSP_FLAGS) != 0) param.psp_flags = flags_;
+}
+
+void Rsp::query(DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM& param) const noexcept {
+    if ((mask & DAT_RSP_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
+    if ((mask & DAT_RSP_FIELD_CONN_QUAL) != 0) param.conn_qual = conn_qual();
+    if ((mask & DAT_RSP_FIELD_EVD_HANDLE) != 0) param.evd_handle = evd();
+    if ((mask & DAT_RSP_FIELD_EP_HANDLE) != 0) param.ep_handle = ep_handle_;
+}
+
+void Csp::query(DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM& param) noexcept {
+    if ((mask & DAT_CSP_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
+    if ((mask & DAT_CSP_FIELD_COMM) != 0) param.comm = &comm_;
+    if ((mask & DAT_CSP_FIELD_IA_ADDRESS) != 0) param.address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address_);
+    if ((mask & DAT_CSP_FIELD_EVD_HANDLE) != 0) param.evd_handle = evd();
+}
+
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
 namespace {
@@ -214,15 +235,6 @@ DAT_RETURN calls::psp_create_any(Ia& owner, DAT_CONN_QUAL* qual, DAT_EVD_HANDLE 
                   explain("all ports from %u to %u are in use", unsigned{first}, first + count - 1u));
 }
 
-DAT_RETURN calls::psp_query(Psp& point, DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM* param) {
-    if (const DAT_RETURN result = check_fields(mask & ~DAT_PSP_FIELD_ALL, param); result != success) return result;
-    if ((mask & DAT_PSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point.ia().number();
-    if ((mask & DAT_PSP_FIELD_CONN_QUAL) != 0) param->conn_qual = point.conn_qual();
-    if ((mask & DAT_PSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point.evd().handle();
-    if ((mask & DAT_PSP_FIELD_PSP_FLAGS) != 0) param->psp_flags = point.flags();
-    return success;
-}
-
 DAT_RETURN calls::psp_free(DAT_PSP_HANDLE psp) { return destroy<Psp>(psp); }
 
 DAT_RETURN calls::rsp_create(Ia& owner, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep, DAT_EVD_HANDLE evd, DAT_RSP_HANDLE* rsp) {
@@ -234,15 +246,6 @@ DAT_RETURN calls::rsp_create(Ia& owner, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep, DA
     if (rsp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "rsp_handle is null");
     if (endpoint != nullptr && endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
     return Rsp::create(owner, qual, endpoint, *dispatcher, *rsp);
-}
-
-DAT_RETURN calls::rsp_query(Rsp& point, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM* param) {
-    if (const DAT_RETURN result = check_fields(mask & ~DAT_RSP_FIELD_ALL, param); result != success) return result;
-    if ((mask & DAT_RSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point.ia().number();
-    if ((mask & DAT_RSP_FIELD_CONN_QUAL) != 0) param->conn_qual = point.conn_qual();
-    if ((mask & DAT_RSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point.evd().handle();
-    if ((mask & DAT_RSP_FIELD_EP_HANDLE) != 0) param->ep_handle = point.ep();
-    return success;
 }
 
 DAT_RETURN calls::rsp_free(DAT_RSP_HANDLE rsp) { return destroy<Rsp>(rsp); }
@@ -267,16 +270,6 @@ DAT_RETURN calls::csp_create(Ia& owner, DAT_COMM* comm, DAT_IA_ADDRESS_PTR addre
                       explain("%s is not the address of the adapter, which is %s", text_of(host).c_str(),
                               text_of(owner.device()->attributes().host).c_str()));
     return Csp::create(owner, *comm, port_of(address), *dispatcher, *csp);
-}
-
-DAT_RETURN calls::csp_query(Csp& point, DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM* param) {
-    if (const DAT_RETURN result = check_fields(mask & ~DAT_CSP_FIELD_ALL, param); result != success) return result;
-    if ((mask & DAT_CSP_FIELD_IA_HANDLE) != 0) param->ia_handle = point.ia().number();
-    if ((mask & DAT_CSP_FIELD_COMM) != 0) param->comm = &point.comm();
-    if ((mask & DAT_CSP_FIELD_IA_ADDRESS) != 0)
-        param->address_ptr = reinterpret_cast<DAT_IA_ADDRESS_PTR>(&point.address());
-    if ((mask & DAT_CSP_FIELD_EVD_HANDLE) != 0) param->evd_handle = point.evd().handle();
-    return success;
 }
 
 DAT_RETURN calls::csp_free(DAT_CSP_HANDLE csp) { return destroy<Csp>(csp); }

@@ -22,7 +22,7 @@ public:
 
     int fd() const noexcept { return listener_->fd(); }
     DAT_CONN_QUAL conn_qual() const noexcept { return conn_qual_; }
-    Evd& evd() const noexcept { return *evd_; }
+    DAT_EVD_HANDLE evd() const noexcept { return evd_.handle(); }
 
     /// Takes the pending requests and reports each of them. Called by the acceptor. Returns false if a request is
     /// pending but cannot be taken now.
@@ -66,7 +66,7 @@ public:
 
     static DAT_RETURN create(Ia& ia, DAT_CONN_QUAL qual, Evd& evd, DAT_PSP_FLAGS flags, DAT_HANDLE& handle);
     ~Psp() override { stop(); }
-    DAT_PSP_FLAGS flags() const noexcept { return flags_; }
+    void query(DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM& param) const noexcept;
 
 private:
     Psp(Ia& ia, DAT_CONN_QUAL qual, Evd& evd, DAT_PSP_FLAGS flags)
@@ -85,7 +85,7 @@ public:
     /// `ep`: null if the provider creates an endpoint for the request.
     static DAT_RETURN create(Ia& ia, DAT_CONN_QUAL qual, Ep* ep, Evd& evd, DAT_HANDLE& handle);
     ~Rsp() override;
-    DAT_EP_HANDLE ep() const noexcept { return ep_handle_; }
+    void query(DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM& param) const noexcept;
 
 private:
     Rsp(Ia& ia, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep, Evd& evd)
@@ -104,8 +104,7 @@ public:
 
     static DAT_RETURN create(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd, DAT_HANDLE& handle);
     ~Csp() override { stop(); }
-    DAT_COMM& comm() noexcept { return comm_; }
-    sockaddr_storage& address() noexcept { return address_; }
+    void query(DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM& param) noexcept;
 
 private:
     Csp(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd);

@@ -97,12 +97,6 @@ DAT_RETURN calls::srq_create(Ia& owner, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR* attr, DA
     return success;
 }
 
-DAT_RETURN calls::srq_query(Srq& queue, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param) {
-    if (const DAT_RETURN result = check_fields(mask & ~DAT_SRQ_FIELD_ALL, param); result != success) return result;
-    queue.query(mask, *param);
-    return success;
-}
-
 DAT_RETURN calls::srq_resize(Srq& queue, DAT_COUNT max_recv_dtos) {
     if (max_recv_dtos <= 0)
         return invalid_parameter(DAT_INVALID_ARG2, explain("srq_max_recv_dto is %d", max_recv_dtos));
@@ -110,11 +104,9 @@ DAT_RETURN calls::srq_resize(Srq& queue, DAT_COUNT max_recv_dtos) {
 }
 
 DAT_RETURN calls::srq_set_lw(Srq& queue, DAT_COUNT low_watermark) {
-    DAT_SRQ_PARAM param{};
-    queue.query(DAT_SRQ_FIELD_MAX_RECV_DTO, param);
-    if (low_watermark < 0 || low_watermark > param.max_recv_dtos)
+    if (low_watermark < 0 || low_watermark > queue.max_recv_dtos())
         return invalid_parameter(DAT_INVALID_ARG2, explain("low_watermark is %d, max_recv_dtos of the SRQ is %d",
-                                                           low_watermark, param.max_recv_dtos));
+                                                           low_watermark, queue.max_recv_dtos()));
     return queue.set_low_watermark(low_watermark);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/table.hpp"
 
+#include <bit>
+
 #include "api/support/failure.hpp"
 #include "api/udat/provider/cno.hpp"
 #include "api/udat/provider/cr.hpp"
@@ -41,6 +43,24 @@ struct Entry<name, call> {
     }
 };
 
+/// The same for the query of an object. The mask is an integer or an enumeration, whose fields are
+/// all bits up to the last one in `all`: DAT_CNO_FIELD_ALL has no other.
+template <CallName name, class T, class Mask, class Param, std::uint64_t all>
+struct Query {
+    static DAT_RETURN function(DAT_HANDLE handle, Mask mask, Param* param) {
+        return reporting(name.text, handle, [&] {
+            return with<T>(handle, [&](T& object) {
+                if (const std::uint64_t unknown = mask & ~(std::bit_ceil(all + 1) - 1); unknown != 0)
+                    return invalid_parameter(DAT_INVALID_ARG2, explain("the mask has unknown bits 0x%llx",
+                                                                       static_cast<unsigned long long>(unknown)));
+                if (param == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "the parameters are null");
+                object.query(mask, *param);
+                return success;
+            });
+        });
+    }
+};
+
 /// Adds the check of the handle to a call of the data path. Such a call reports its failures itself.
 template <CallName name, class T, auto call>
 struct Checking;
@@ -71,10 +91,14 @@ ProviderTables make_tables(const char* ia_name) noexcept {
 #define CALL(in_1, object, name, parameters, arguments) table.name##_func = Entry<"dat_" #name, calls::name>::function;
 #define DATA_CALL(in_1, object, name, parameters, arguments) \
     table.name##_func = Checking<"dat_" #name, object, calls::name>::function;
+#define QUERY_CALL(in_1, object, name, prefix) \
+    table.name##_query_func =                  \
+        Query<"dat_" #name "_query", object, prefix##_PARAM_MASK, prefix##_PARAM, prefix##_FIELD_ALL>::function;
 #include "api/udat/calls.inc"
     tables.trusting = table;
 #define CALL(in_1, object, name, parameters, arguments)
 #define DATA_CALL(in_1, object, name, parameters, arguments) tables.trusting.name##_func = calls::name;
+#define QUERY_CALL(in_1, object, name, prefix)
 #include "api/udat/calls.inc"
     return tables;
 }

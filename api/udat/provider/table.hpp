@@ -35,6 +35,7 @@ namespace calls {
 #define CALL(in_1, object, name, parameters, arguments) DAT_RETURN name(object& REST parameters);  // NOLINT: a type
 #define HANDLE_CALL(in_1, object, name, parameters, arguments) DAT_RETURN name(DAT_HANDLE REST parameters);
 #define DATA_CALL HANDLE_CALL
+#define QUERY_CALL(in_1, object, name, prefix)
 #include "api/udat/calls.inc"
 
 // The registry has more to do for these.

@@ -131,68 +131,33 @@ DAT_EVENT_NUMBER to_event_number(const ConnectionEvent& event) noexcept {
     return DAT_CONNECTION_EVENT_BROKEN;
 }
 
-DAT_EP_STATE to_ep_state(EndpointState state, bool provider_made) noexcept {
+#define EP_STATE(name, subtype) \
+    EpState { DAT_EP_STATE_##name, "DAT_EP_STATE_" #name, DAT_INVALID_STATE_EP_##subtype }
+
+EpState to_ep_state(EndpointState state, bool provider_made) noexcept {
     switch (state) {
-        case EndpointState::Unconnected: return DAT_EP_STATE_UNCONNECTED;
-        case EndpointState::Reserved: return DAT_EP_STATE_RESERVED;
+        case EndpointState::Unconnected: return EP_STATE(UNCONNECTED, UNCONNECTED);
+        case EndpointState::Reserved: return EP_STATE(RESERVED, RESERVED);
         case EndpointState::TentativePending:
-            return provider_made ? DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING : DAT_EP_STATE_PASSIVE_CONNECTION_PENDING;
-        case EndpointState::PassivePending: return DAT_EP_STATE_COMPLETION_PENDING;
-        case EndpointState::ActivePending: return DAT_EP_STATE_ACTIVE_CONNECTION_PENDING;
-        case EndpointState::Connected: return DAT_EP_STATE_CONNECTED;
-        case EndpointState::DisconnectPending: return DAT_EP_STATE_DISCONNECT_PENDING;
-        case EndpointState::Disconnected: return DAT_EP_STATE_DISCONNECTED;
+            return provider_made ? EP_STATE(TENTATIVE_CONNECTION_PENDING, TENTCONNPENDING)
+                                 : EP_STATE(PASSIVE_CONNECTION_PENDING, PASSCONNPENDING);
+        case EndpointState::PassivePending: return EP_STATE(COMPLETION_PENDING, COMPLPENDING);
+        case EndpointState::ActivePending: return EP_STATE(ACTIVE_CONNECTION_PENDING, ACTCONNPENDING);
+        case EndpointState::Connected: return EP_STATE(CONNECTED, CONNECTED);
+        case EndpointState::DisconnectPending: return EP_STATE(DISCONNECT_PENDING, DISCPENDING);
+        case EndpointState::Disconnected: break;
     }
-    return DAT_EP_STATE_DISCONNECTED;
-}
-
-#define NAME_CASE(enumerator) \
-    case enumerator: return #enumerator;
-
-const char* name_of(DAT_EP_STATE state) noexcept {
-    switch (state) {
-        NAME_CASE(DAT_EP_STATE_UNCONNECTED)
-        NAME_CASE(DAT_EP_STATE_RESERVED)
-        NAME_CASE(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING)
-        NAME_CASE(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
-        NAME_CASE(DAT_EP_STATE_ACTIVE_CONNECTION_PENDING)
-        NAME_CASE(DAT_EP_STATE_CONNECTED)
-        NAME_CASE(DAT_EP_STATE_DISCONNECT_PENDING)
-        NAME_CASE(DAT_EP_STATE_DISCONNECTED)
-        NAME_CASE(DAT_EP_STATE_COMPLETION_PENDING)
-        default: return "in an unknown state";
-    }
+    return EP_STATE(DISCONNECTED, DISCONNECTED);
 }
 
 const char* name_of(DAT_EVENT_NUMBER number) noexcept {
     switch (number) {
-        NAME_CASE(DAT_CONNECTION_EVENT_ESTABLISHED)
-        NAME_CASE(DAT_CONNECTION_EVENT_PEER_REJECTED)
-        NAME_CASE(DAT_CONNECTION_EVENT_NON_PEER_REJECTED)
-        NAME_CASE(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR)
-        NAME_CASE(DAT_CONNECTION_EVENT_DISCONNECTED)
-        NAME_CASE(DAT_CONNECTION_EVENT_BROKEN)
-        NAME_CASE(DAT_CONNECTION_EVENT_TIMED_OUT)
-        NAME_CASE(DAT_CONNECTION_EVENT_UNREACHABLE)
-        default: return "another event";
+#define CONSTANT(name) \
+    case name: return #name;
+#include "dat_event_number.inc"
+#undef CONSTANT
     }
-}
-
-#undef NAME_CASE
-
-DAT_RETURN_SUBTYPE state_subtype(EndpointState state, bool provider_made) noexcept {
-    switch (state) {
-        case EndpointState::Unconnected: return DAT_INVALID_STATE_EP_UNCONNECTED;
-        case EndpointState::Reserved: return DAT_INVALID_STATE_EP_RESERVED;
-        case EndpointState::TentativePending:
-            return provider_made ? DAT_INVALID_STATE_EP_TENTCONNPENDING : DAT_INVALID_STATE_EP_PASSCONNPENDING;
-        case EndpointState::PassivePending: return DAT_INVALID_STATE_EP_COMPLPENDING;
-        case EndpointState::ActivePending: return DAT_INVALID_STATE_EP_ACTCONNPENDING;
-        case EndpointState::Connected: return DAT_INVALID_STATE_EP_CONNECTED;
-        case EndpointState::DisconnectPending: return DAT_INVALID_STATE_EP_DISCPENDING;
-        case EndpointState::Disconnected: return DAT_INVALID_STATE_EP_DISCONNECTED;
-    }
-    return DAT_NO_SUBTYPE;
+    return "another event";
 }
 
 Access to_access(int privileges) noexcept {

@@ -47,15 +47,17 @@ DAT_COUNT to_count(std::uint64_t value) noexcept;
 
 DAT_EVENT_NUMBER to_event_number(const ConnectionEvent& event) noexcept;
 
+/// What the state of an endpoint is in DAT, and the subtype of DAT_INVALID_STATE for calls that are not valid in it.
+struct EpState {
+    DAT_EP_STATE value;
+    const char* name;
+    DAT_RETURN_SUBTYPE subtype;
+};
 /// `provider_made`: whether the provider created the endpoint for a service point.
-DAT_EP_STATE to_ep_state(EndpointState state, bool provider_made) noexcept;
+EpState to_ep_state(EndpointState state, bool provider_made) noexcept;
 
-/// The names of the enumerators; of an event, if it is one of a connection.
-const char* name_of(DAT_EP_STATE state) noexcept;
+/// The name of the enumerator; never null.
 const char* name_of(DAT_EVENT_NUMBER number) noexcept;
-
-/// Returns the subtype of DAT_INVALID_STATE for a call that is not valid in this state.
-DAT_RETURN_SUBTYPE state_subtype(EndpointState state, bool provider_made) noexcept;
 
 /// All supported privileges, including those of the InfiniBand extension.
 inline constexpr int all_privileges = DAT_MEM_PRIV_ALL_FLAG | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC};
