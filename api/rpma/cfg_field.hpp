@@ -34,3 +34,21 @@ int get_field(const void* handle, std::atomic<Value> Cfg::Fields::*field, Value*
 }
 
 }  // namespace viaduct::rpma
+
+// The functions of librpma for a kind of configuration, and for a field of the same name.
+
+#define CFG(cfg, Class)                                                       \
+    int rpma_##cfg##_new(struct rpma_##cfg** cfg_ptr) {                       \
+        return Entry::run(nullptr, [&] { return make_cfg<Class>(cfg_ptr); }); \
+    }                                                                         \
+    int rpma_##cfg##_delete(struct rpma_##cfg** cfg_ptr) {                    \
+        return Entry::run(nullptr, [&] { return destroy<Class>(cfg_ptr); });  \
+    }
+
+#define CFG_FIELD(cfg, Class, field, Value)                                       \
+    int rpma_##cfg##_set_##field(struct rpma_##cfg* handle, Value value) {        \
+        return set_field<Class>(handle, &Class::Fields::field, value);            \
+    }                                                                             \
+    int rpma_##cfg##_get_##field(const struct rpma_##cfg* handle, Value* value) { \
+        return get_field<Class>(handle, &Class::Fields::field, value);            \
+    }

@@ -281,10 +281,7 @@ int rpma_conn_get_compl_fd(const struct rpma_conn* conn, int* fd) {
 }
 
 int rpma_conn_disconnect(struct rpma_conn* conn) {
-    return Entry::run(conn, [&] {
-        Conn* connection = resolve<Conn>(conn);
-        return connection == nullptr ? failed(RPMA_E_INVAL, no_conn) : connection->disconnect();
-    });
+    return Entry::on<Conn>(conn, {}, [](Conn& connection) { return connection.disconnect(); });
 }
 
 int rpma_conn_delete(struct rpma_conn** conn_ptr) {

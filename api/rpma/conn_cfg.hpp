@@ -27,7 +27,7 @@ struct ConnFields {
     std::atomic<std::uint32_t> rcq_size{ConnSettings{}.rcq_size};
     std::atomic<std::uint32_t> sq_size{ConnSettings{}.sq_size};
     std::atomic<std::uint32_t> rq_size{ConnSettings{}.rq_size};
-    std::atomic<bool> shared_channel{ConnSettings{}.shared_channel};
+    std::atomic<bool> compl_channel{ConnSettings{}.shared_channel};
     std::atomic<rpma_srq*> srq{ConnSettings{}.srq};
 };
 
@@ -47,14 +47,14 @@ public:
                 .rcq_size = now.rcq_size,
                 .sq_size = now.sq_size,
                 .rq_size = now.rq_size,
-                .shared_channel = now.shared_channel,
+                .shared_channel = now.compl_channel,
                 .srq = now.srq};
     }
 
 private:
     std::atomic<bool> timeout_set_{false};
 };
-static_assert(offsetof(ConnCfg::Fields, rq_size) == 16 && offsetof(ConnCfg::Fields, shared_channel) == 20 &&
+static_assert(offsetof(ConnCfg::Fields, rq_size) == 16 && offsetof(ConnCfg::Fields, compl_channel) == 20 &&
               offsetof(ConnCfg::Fields, srq) == 24);
 
 /// Reads a configuration, or the defaults if the program passes NULL. Returns false if the pointer is not a

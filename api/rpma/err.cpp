@@ -21,7 +21,8 @@ struct Error {
     const char* text;
 };
 
-#define ERROR(code, text) {code, #code, text}
+#define ERROR(code, text) \
+    { code, #code, text }
 constexpr Error errors[] = {
     ERROR(RPMA_E_UNKNOWN, "Unknown error"),
     ERROR(RPMA_E_NOSUPP, "Not supported"),

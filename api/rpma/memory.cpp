@@ -102,13 +102,7 @@ int rpma_mr_get_descriptor(const struct rpma_mr_local* mr, void* desc) {
 }
 
 int rpma_mr_get_descriptor_size(const struct rpma_mr_local* mr, size_t* desc_size) {
-    return Entry::run(mr, [&] {
-        if (!failure::require(
-                {{resolve<MrLocal>(mr) != nullptr, "mr is not valid"}, {desc_size != nullptr, "desc_size is NULL"}}))
-            return RPMA_E_INVAL;
-        *desc_size = descriptor_size;
-        return 0;
-    });
+    return get_value<MrLocal>(mr, desc_size, "desc_size is NULL", [](const MrLocal&) { return descriptor_size; });
 }
 
 int rpma_mr_remote_from_descriptor(const void* desc, size_t desc_size, struct rpma_mr_remote** mr_ptr) {

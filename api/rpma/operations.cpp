@@ -104,18 +104,41 @@ constexpr Call write_call("rpma_write");
 constexpr Call send_call("rpma_send");
 constexpr Call receive_call("rpma_recv");
 
-[[gnu::noinline]] int read_generally(rpma_conn* conn, rpma_mr_local* dst, std::size_t dst_offset,
-                                     const rpma_mr_remote* src, std::size_t src_offset, std::size_t len, int flags,
-                                     const void* op_context) noexcept {
-    return post_rdma(conn, {.opcode = Opcode::RdmaRead}, src, src_offset, dst, dst_offset, len, flags, op_context,
-                     read_call);
+template <Opcode opcode>
+constexpr const Call& rdma_call = opcode == Opcode::RdmaRead ? read_call : write_call;
+
+template <Opcode opcode>
+[[gnu::noinline]] int rdma_generally(rpma_conn* conn, const rpma_mr_local* local, std::size_t local_offset,
+                                     const rpma_mr_remote* remote, std::size_t remote_offset, std::size_t len,
+                                     int flags, const void* op_context) noexcept {
+    return post_rdma(conn, {.opcode = opcode}, remote, remote_offset, local, local_offset, len, flags, op_context,
+                     rdma_call<opcode>);
 }
 
-[[gnu::noinline]] int write_generally(rpma_conn* conn, rpma_mr_remote* dst, std::size_t dst_offset,
-                                      const rpma_mr_local* src, std::size_t src_offset, std::size_t len, int flags,
-                                      const void* op_context) noexcept {
-    return post_rdma(conn, {.opcode = Opcode::RdmaWrite}, dst, dst_offset, src, src_offset, len, flags, op_context,
-                     write_call);
+template <Opcode opcode>
+[[gnu::always_inline]] inline int post_common_rdma(rpma_conn* conn, const rpma_mr_local* mr, std::size_t local_offset,
+                                                   const rpma_mr_remote* peers_mr, std::size_t remote_offset,
+                                                   std::size_t len, int flags, const void* op_context) noexcept {
+    const auto generally = [&] {
+        return rdma_generally<opcode>(conn, mr, local_offset, peers_mr, remote_offset, len, flags, op_context);
+    };
+    const Handles handles;
+    const auto* connection = handles.resolve<Conn>(conn);
+    if (connection == nullptr || !is_common(len, flags)) [[unlikely]]
+        return generally();
+    Endpoint* const endpoint = connection->established();
+    const auto* remote = handles.resolve<MrRemote>(peers_mr);
+    if (remote == nullptr || endpoint == nullptr) [[unlikely]]
+        return generally();
+    const auto* local = handles.resolve<MrLocal>(mr);
+    if (local == nullptr) [[unlikely]]
+        return generally();
+    const Sge piece = local->piece(local_offset, len);
+    const RemoteAddress place = remote->place(remote_offset);
+    const Status* const failure = opcode == Opcode::RdmaRead
+                                      ? endpoint->read_one(to_context(op_context), piece, place)
+                                      : endpoint->write_one(to_context(op_context), piece, place);
+    return result_of(failure, conn, rdma_call<opcode>);
 }
 
 [[gnu::noinline]] int send_generally(rpma_conn* conn, const rpma_mr_local* src, std::size_t offset, std::size_t len,
@@ -152,38 +175,12 @@ void log_flush_beyond_region(const Call& call) noexcept {
 
 int rpma_read(struct rpma_conn* conn, struct rpma_mr_local* dst, size_t dst_offset, const struct rpma_mr_remote* src,
               size_t src_offset, size_t len, int flags, const void* op_context) {
-    const Handles handles;
-    const auto* connection = handles.resolve<Conn>(conn);
-    if (connection == nullptr || !is_common(len, flags)) [[unlikely]]
-        return read_generally(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
-    Endpoint* const endpoint = connection->established();
-    const auto* remote = handles.resolve<MrRemote>(src);
-    if (remote == nullptr || endpoint == nullptr) [[unlikely]]
-        return read_generally(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
-    const auto* local = handles.resolve<MrLocal>(dst);
-    if (local == nullptr) [[unlikely]]
-        return read_generally(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
-    return result_of(
-        endpoint->read_one(to_context(op_context), local->piece(dst_offset, len), remote->place(src_offset)), conn,
-        read_call);
+    return post_common_rdma<Opcode::RdmaRead>(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
 }
 
 int rpma_write(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_offset, const struct rpma_mr_local* src,
                size_t src_offset, size_t len, int flags, const void* op_context) {
-    const Handles handles;
-    const auto* connection = handles.resolve<Conn>(conn);
-    if (connection == nullptr || !is_common(len, flags)) [[unlikely]]
-        return write_generally(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
-    Endpoint* const endpoint = connection->established();
-    const auto* remote = handles.resolve<MrRemote>(dst);
-    if (remote == nullptr || endpoint == nullptr) [[unlikely]]
-        return write_generally(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
-    const auto* local = handles.resolve<MrLocal>(src);
-    if (local == nullptr) [[unlikely]]
-        return write_generally(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
-    return result_of(
-        endpoint->write_one(to_context(op_context), local->piece(src_offset, len), remote->place(dst_offset)), conn,
-        write_call);
+    return post_common_rdma<Opcode::RdmaWrite>(conn, src, src_offset, dst, dst_offset, len, flags, op_context);
 }
 
 int rpma_write_with_imm(struct rpma_conn* conn, struct rpma_mr_remote* dst, size_t dst_offset,

@@ -6,21 +6,8 @@
 using namespace viaduct;
 using namespace viaduct::rpma;
 
-int rpma_peer_cfg_new(struct rpma_peer_cfg** pcfg_ptr) {
-    return Entry::run(nullptr, [&] { return make_cfg<PeerCfg>(pcfg_ptr); });
-}
-
-int rpma_peer_cfg_delete(struct rpma_peer_cfg** pcfg_ptr) {
-    return Entry::run(nullptr, [&] { return destroy<PeerCfg>(pcfg_ptr); });
-}
-
-int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg* pcfg, bool supported) {
-    return set_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported);
-}
-
-int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg* pcfg, bool* supported) {
-    return get_field<PeerCfg>(pcfg, &PeerCfg::Fields::direct_write_to_pmem, supported);
-}
+CFG(peer_cfg, PeerCfg)
+CFG_FIELD(peer_cfg, PeerCfg, direct_write_to_pmem, bool)
 
 int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg* pcfg, void* desc) {
     return Entry::on<PeerCfg>(pcfg, {{desc != nullptr, "desc is NULL"}}, [&](const PeerCfg& cfg) {
@@ -30,13 +17,8 @@ int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg* pcfg, void* desc) {
 }
 
 int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg* pcfg, size_t* desc_size) {
-    return Entry::run(pcfg, [&] {
-        if (!failure::require({{resolve<PeerCfg>(pcfg) != nullptr, "pcfg is not valid"},
-                               {desc_size != nullptr, "desc_size is NULL"}}))
-            return RPMA_E_INVAL;
-        *desc_size = sizeof(std::uint8_t);
-        return 0;
-    });
+    return get_value<PeerCfg>(pcfg, desc_size, "desc_size is NULL",
+                              [](const PeerCfg&) { return sizeof(std::uint8_t); });
 }
 
 int rpma_peer_cfg_from_descriptor(const void* desc, size_t desc_size, struct rpma_peer_cfg** pcfg_ptr) {

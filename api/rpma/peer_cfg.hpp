@@ -16,8 +16,6 @@ struct PeerFields {
 class PeerCfg final : public WithHandle<PeerCfg, rpma_peer_cfg, 2, PeerFields> {
 public:
     static constexpr const char* invalid_handle = "pcfg is not a configuration of a peer";
-
-private:
 };
 
 }  // namespace viaduct::rpma

@@ -34,9 +34,8 @@ int check_unused_srq(const Srq& srq) noexcept {
 int rpma_srq_new(struct rpma_peer* peer, struct rpma_srq_cfg* cfg, struct rpma_srq** srq_ptr) {
     return Entry::on<Peer>(peer, {}, [&](const Peer& owner) {
         const SrqCfg* wanted = resolve<SrqCfg>(cfg);
-        if (!failure::require(
-                {{cfg == nullptr || wanted != nullptr, "cfg is not a configuration of shared receive queues"},
-                 {srq_ptr != nullptr, "srq_ptr is NULL"}}))
+        if (!failure::require({{cfg == nullptr || wanted != nullptr, SrqCfg::invalid_handle},
+                               {srq_ptr != nullptr, "srq_ptr is NULL"}}))
             return RPMA_E_INVAL;
         return make_srq(owner, wanted == nullptr ? SrqSettings{} : wanted->settings(), srq_ptr);
     });

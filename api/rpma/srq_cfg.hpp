@@ -25,8 +25,6 @@ public:
     static constexpr const char* invalid_handle = "cfg is not a configuration of shared receive queues";
 
     SrqSettings settings() const noexcept { return {.rq_size = fields().rq_size, .rcq_size = fields().rcq_size}; }
-
-private:
 };
 
 }  // namespace viaduct::rpma

@@ -10,17 +10,26 @@ using namespace viaduct::vipl;
 
 namespace {
 
-constexpr const char* no_region = "no region with that handle begins at the address";
-
 Ptag* find_ptag(const Nic& nic, VIP_PROTECTION_HANDLE handle) noexcept {
     Ptag* ptag = resolve<Ptag>(handle);
     return ptag != nullptr && &ptag->nic() == &nic ? ptag : nullptr;
 }
 
-/// A region is identified by its handle and the address that was registered.
-MemoryRegion* find_region(Nic* nic, const void* address, VIP_MEM_HANDLE handle) noexcept {
-    MemoryRegion* region = nic == nullptr ? nullptr : nic->regions.find(handle);
-    return region != nullptr && region->address() == address ? region : nullptr;
+/// Runs the body of a call on a region, which is identified by its handle and the address that was registered.
+/// `attributes` must not be null.
+template <class Body>
+VIP_RETURN on_region(VIP_NIC_HANDLE handle, const void* address, VIP_MEM_HANDLE memory, const void* attributes,
+                     Body&& body, const Call& call = {}) {
+    const auto check_and_run = [&] {
+        Nic* nic = resolve<Nic>(handle);
+        MemoryRegion* region = nic == nullptr ? nullptr : nic->regions.find(memory);
+        if (!failure::require({{region != nullptr && region->address() == address,
+                                "no region with that handle begins at the address"},
+                               {attributes != nullptr, "MemAttribs is NULL"}}))
+            return VIP_INVALID_PARAMETER;
+        return body(*nic, *region);
+    };
+    return Entry::run(handle, check_and_run, call);
 }
 
 Access access_of(const VIP_MEM_ATTRIBUTES& attributes) noexcept {
@@ -80,41 +89,30 @@ VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VI
 }
 
 VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemoryHandle) {
-    return Entry::run(NicHandle, [&] {
-        Nic* nic = resolve<Nic>(NicHandle);
-        if (!failure::require({{find_region(nic, VirtualAddress, MemoryHandle) != nullptr, no_region}}))
-            return VIP_INVALID_PARAMETER;
-        return nic->deregister_region(MemoryHandle) ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+    return on_region(NicHandle, VirtualAddress, MemoryHandle, &NicHandle, [&](Nic& nic, const MemoryRegion&) {
+        return nic.deregister_region(MemoryHandle) ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
     });
 }
 
 VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemHandle,
                                VIP_MEM_ATTRIBUTES* MemAttribs) {
-    return Entry::run(NicHandle, [&] {
-        Nic* nic = resolve<Nic>(NicHandle);
-        MemoryRegion* region = find_region(nic, Address, MemHandle);
-        if (!failure::require({{region != nullptr, no_region}, {MemAttribs != nullptr, "MemAttribs is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        const Ptag* ptag = find_ptag(*nic, MemAttribs->Ptag);
+    return on_region(NicHandle, Address, MemHandle, MemAttribs, [&](Nic& nic, MemoryRegion& region) {
+        const Ptag* ptag = find_ptag(nic, MemAttribs->Ptag);
         if (ptag == nullptr) return failed(VIP_INVALID_PTAG, "Ptag is not a protection tag of this NIC");
-        if (!nic->attributes().capabilities.keeps_keys)
+        if (!nic.attributes().capabilities.keeps_keys)
             return failed(VIP_ERROR_NOT_SUPPORTED, "this device would change the handle of the region");
-        const std::lock_guard lock(nic->region_attributes);
-        return to_return(nic->regions.modify(*region, ptag->domain(), access_of(*MemAttribs)));
+        const std::lock_guard lock(nic.region_attributes);
+        return to_return(nic.regions.modify(region, ptag->domain(), access_of(*MemAttribs)));
     });
 }
 
 VIP_RETURN VipQueryMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemHandle,
                        VIP_MEM_ATTRIBUTES* MemAttribs) {
-    return Entry::run(NicHandle, [&] {
-        Nic* nic = resolve<Nic>(NicHandle);
-        const MemoryRegion* region = find_region(nic, Address, MemHandle);
-        if (!failure::require({{region != nullptr, no_region}, {MemAttribs != nullptr, "MemAttribs is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        const std::lock_guard lock(nic->region_attributes);
-        *MemAttribs = {.Ptag = nic->ptag_of(*region->domain()),
-                       .EnableRdmaWrite = to_boolean(region->access().remote_write),
-                       .EnableRdmaRead = to_boolean(region->access().remote_read)};
+    return on_region(NicHandle, Address, MemHandle, MemAttribs, [&](Nic& nic, const MemoryRegion& region) {
+        const std::lock_guard lock(nic.region_attributes);
+        *MemAttribs = {.Ptag = nic.ptag_of(*region.domain()),
+                       .EnableRdmaWrite = to_boolean(region.access().remote_write),
+                       .EnableRdmaRead = to_boolean(region.access().remote_read)};
         return VIP_SUCCESS;
     });
 }
