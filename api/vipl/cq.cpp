@@ -8,7 +8,7 @@
 
 namespace viaduct::vipl {
 
-Cq::Cq(Nic& nic, std::uint32_t capacity) : nic_(nic), entries_(capacity) {}
+Cq::Cq(Nic& nic, std::uint32_t capacity) : nic_(nic), capacity_(capacity), entries_(capacity) {}
 
 Result<std::unique_ptr<Cq>> Cq::create(Nic& nic, std::uint32_t capacity) {
     std::unique_ptr<Cq> cq(new Cq(nic, capacity));
@@ -45,7 +45,7 @@ void Cq::deliver(const Completion& completion) noexcept {
     VIP_DESCRIPTOR* const descriptor = vi->complete(completion);
     if (descriptor == nullptr) return;
     vi->queue(completion.queue()).complete.push(descriptor);
-    if (entries_.full())
+    if (entries_.size() == capacity_)
         report_overrun();
     else
         entries_.push({.vi = vi->handle(), .receive = completion.queue() == QueueKind::Receive});
@@ -55,7 +55,8 @@ bool Cq::next_entry(CqEntry& entry) noexcept {
     const std::lock_guard lock(mutex_);
     while (entries_.empty())
         if (!take_one()) return false;
-    entry = entries_.pop();
+    entry = entries_.front();
+    entries_.pop();
     return true;
 }
 
@@ -74,7 +75,7 @@ void Cq::notify(VIP_PVOID context, NotifyHandler handler) {
 }
 
 VIP_RETURN Cq::resize(std::uint32_t capacity) {
-    CqEntries resized(capacity);
+    Fifo<CqEntry> resized(capacity);
     const std::lock_guard lock(mutex_);
     while (take_one()) {
     }
@@ -82,8 +83,9 @@ VIP_RETURN Cq::resize(std::uint32_t capacity) {
         return failed(VIP_ERROR_RESOURCE, explain("%u entries asked for, but %zu completions wait in the queue",
                                                   capacity, entries_.size()));
     if (const Status status = queue_->resize(capacity); !status.ok()) return to_return(status);
-    while (!entries_.empty()) resized.push(entries_.pop());
+    for (; !entries_.empty(); entries_.pop()) resized.push(entries_.front());
     entries_ = std::move(resized);
+    capacity_ = capacity;
     return VIP_SUCCESS;
 }
 

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "api/vipl/handles.hpp"
 #include "api/vipl/notify.hpp"
+#include "core/base/fifo.hpp"
 #include "core/completion_queue.hpp"
 
 namespace viaduct::vipl {
@@ -20,28 +20,6 @@ class WorkQueue;
 struct CqEntry {
     VIP_VI_HANDLE vi = nullptr;
     bool receive = false;
-};
-
-/// A bounded FIFO of entries.
-class CqEntries {
-public:
-    explicit CqEntries(std::size_t capacity) : ring_(capacity) {}
-
-    std::size_t size() const noexcept { return count_; }
-    bool empty() const noexcept { return count_ == 0; }
-    bool full() const noexcept { return count_ == ring_.size(); }
-    void push(const CqEntry& entry) noexcept { ring_[(first_ + count_++) % ring_.size()] = entry; }
-    CqEntry pop() noexcept {
-        const CqEntry entry = ring_[first_];
-        first_ = (first_ + 1) % ring_.size();
-        --count_;
-        return entry;
-    }
-
-private:
-    std::vector<CqEntry> ring_;
-    std::size_t first_ = 0;
-    std::size_t count_ = 0;
 };
 
 /// Distributes the completions of the core's queue to the work queues and keeps an entry for each.
@@ -81,8 +59,9 @@ private:
 
     Nic& nic_;
     std::shared_ptr<CompletionQueue> queue_;
-    std::mutex mutex_;  // guards entries_ and the lists of complete descriptors of the work queues
-    CqEntries entries_;
+    std::mutex mutex_;      // guards the next two members and the lists of complete descriptors of the work queues
+    std::size_t capacity_;  // of entries_
+    Fifo<CqEntry> entries_;
     std::atomic<bool> overrun_{false};
     std::unique_ptr<Notifier> notifier_;
 };

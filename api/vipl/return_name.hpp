@@ -9,7 +9,8 @@ namespace viaduct::vipl {
 inline const char* name_of(VIP_RETURN result) noexcept {
     switch (result) {
 #define CONSTANT(code) \
-    case code: return #code;
+    case code:         \
+        return #code;
 #include "vip_return.inc"
 #undef CONSTANT
     }

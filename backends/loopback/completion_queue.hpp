@@ -11,10 +11,10 @@
 
 #include "backends/loopback/packed_completion.hpp"
 #include "backends/support/channel.hpp"
-#include "backends/support/fifo.hpp"
 #include "core/backend.hpp"
 #include "core/base/biased_lock.hpp"
 #include "core/base/counter.hpp"
+#include "core/base/fifo.hpp"
 
 namespace viaduct::loopback {
 
@@ -287,7 +287,7 @@ private:
     BiasedLock lock_;  // guards the members below
     std::uint32_t capacity_;
     std::size_t room_ = 0;  // how many items fit without make_room(); at most capacity_
-    support::Fifo<Item> items_{16};
+    Fifo<Item> items_{16};
     std::size_t solicited_ = 0;  // number of solicited or failed items
     std::atomic<std::uint32_t> orphans_{0};
     unsigned special_ = 0;

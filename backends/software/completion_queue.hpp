@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "backends/support/channel.hpp"
-#include "backends/support/fifo.hpp"
 #include "core/backend.hpp"
+#include "core/base/fifo.hpp"
 
 namespace viaduct::software {
 
@@ -65,7 +65,7 @@ private:
     Channel* const channel_;
     const CompletionObserver observer_;
     std::uint32_t capacity_;
-    support::Fifo<Item> items_{16};
+    Fifo<Item> items_{16};
     std::size_t solicited_ = 0;  // number of solicited items
     bool armed_ = false;
     Arm armed_for_ = Arm::Any;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "backends/software/frames.hpp"
-#include "backends/support/fifo.hpp"
 #include "backends/tcp/link.hpp"
 #include "core/attributes.hpp"
+#include "core/base/fifo.hpp"
 #include "core/work.hpp"
 
 namespace viaduct::software {
@@ -139,7 +139,7 @@ private:
     std::uint32_t taken_ = 0;  // by the system
     std::uint32_t confirmed_ = 0;
     std::uint64_t unconfirmed_bytes_ = 0;
-    support::Fifo<std::uint32_t> sizes_;  // of the frames that are not confirmed
+    Fifo<std::uint32_t> sizes_;  // of the frames that are not confirmed
 
     // Requests of the peer.
     std::uint32_t done_ = 0;

@@ -112,7 +112,7 @@ private:
     const std::shared_ptr<WorkCount> count_;
     Connection* connection_ = nullptr;
     support::OutgoingTraffic<Way::Frame, Way::Frame> traffic_;
-    support::Fifo<Fetch> fetches_;  // of the executed requests that fetch
+    Fifo<Fetch> fetches_;  // of the executed requests that fetch
     bool executing_ = false;
 };
 

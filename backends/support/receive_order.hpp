@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <span>
 
-#include "backends/support/fifo.hpp"
 #include "backends/support/receive.hpp"
 #include "backends/support/refusals.hpp"
 #include "backends/support/traffic.hpp"
 #include "core/base/counter.hpp"
+#include "core/base/fifo.hpp"
 #include "core/status.hpp"
 
 namespace viaduct::support {

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <utility>
 
-#include "backends/support/fifo.hpp"
 #include "backends/support/pieces.hpp"
 #include "backends/support/refusals.hpp"
 #include "backends/support/send_request.hpp"
 #include "core/base/counter.hpp"
+#include "core/base/fifo.hpp"
 #include "core/status.hpp"
 
 namespace viaduct::support {

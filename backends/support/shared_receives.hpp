@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <utility>
 
-#include "backends/support/fifo.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/post_each.hpp"
 #include "backends/support/receive.hpp"
 #include "core/backend.hpp"
+#include "core/base/fifo.hpp"
 #include "core/status.hpp"
 
 namespace viaduct::support {

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/support/fifo.hpp"
 #include "backends/verbs/channel.hpp"
 #include "backends/verbs/work_queue.hpp"
+#include "core/base/fifo.hpp"
 
 namespace viaduct::verbs {
 
@@ -107,7 +107,7 @@ private:
     std::uint32_t reserved_ = 0;  // places in the hardware queue
     std::vector<WorkQueue*> queues_;
     std::uint32_t capacity_;
-    support::Fifo<Entry> buffered_;
+    Fifo<Entry> buffered_;
     std::size_t failures_ = 0;  // number of buffered_ completions with errors
     std::unordered_map<std::uint32_t, WorkQueue*> shared_receivers_;
     std::unordered_map<const SharedReceiveQueue*, Share> shares_;

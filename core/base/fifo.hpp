@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace viaduct::support {
+namespace viaduct {
 
 /// Grows in powers of two and never shrinks. Removed elements keep their place and their resources for reuse.
 template <class T>
@@ -48,6 +48,7 @@ public:
 
     /// Indexes from the front.
     T& operator[](std::size_t index) noexcept { return at(begin_ + index); }
+    const T& operator[](std::size_t index) const noexcept { return items_[(begin_ + index) & mask_]; }
     [[gnu::always_inline]] T& front() noexcept { return at(begin_); }
     void pop(std::size_t count = 1) noexcept { begin_ += count; }
 
@@ -74,4 +75,4 @@ private:
     std::size_t end_ = 0;
 };
 
-}  // namespace viaduct::support
+}  // namespace viaduct

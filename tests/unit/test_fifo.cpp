@@ -3,9 +3,9 @@
 #include <new>
 #include <vector>
 
-#include "backends/support/fifo.hpp"
+#include "core/base/fifo.hpp"
 
-using viaduct::support::Fifo;
+using viaduct::Fifo;
 
 TEST_CASE("fifo: has room only for the requested number") {
     Fifo<int> fifo;
