@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The function tables of Viaduct's provider, which Viaduct's registry knows.
+// The function tables of Viaduct's provider, which Viaduct's registry knows, and what providers call in a registry.
 #pragma once
 
 #pragma GCC visibility push(default)
 #include <dat2/dat_registry.h>
+
+/// Every registry has it for its providers, but no public header: converts between the number that programs have for an
+/// IA and the handle of its provider.
+extern "C" DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* other);
 #pragma GCC visibility pop
 
 #include "api/support/handle_arena.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Endpoints. In 1.2 their attributes contain 64-bit lengths; 2.0 has more parameters and states.
-#include "members.hpp"
+#include "api/udat/members.hpp"
 #include "triplets.hpp"
 
 using namespace viaduct;
@@ -24,12 +24,16 @@ DAT_EP_STATE state_of(dat2::DAT_EP_STATE state) noexcept {
     return new_in_2 ? DAT_EP_STATE_CONNECTED : same<DAT_EP_STATE>(state);
 }
 
-DAT_EP_PARAM param_of(const dat2::DAT_EP_PARAM& from) noexcept {
-    DAT_EP_PARAM to{};
+void tell(DAT_EP_PARAM& to, const dat2::DAT_EP_PARAM& from) noexcept {
     EP_PARAM_MEMBERS(COPY)
     to.ep_state = state_of(from.ep_state);
     to.ep_attr = attributes<DAT_EP_ATTR>(from.ep_attr);
-    return to;
+}
+
+void tell(DAT_SRQ_PARAM& to, const dat2::DAT_SRQ_PARAM& from) noexcept {
+    SRQ_PARAM_MEMBERS(COPY)
+    const bool operational = from.srq_state == dat2::DAT_SRQ_STATE_OPERATIONAL;
+    to.srq_state = operational ? DAT_SRQ_STATE_OPERATIONAL : DAT_SRQ_STATE_ERROR;
 }
 
 /// Leaves out the state, which programs cannot change.
@@ -58,18 +62,6 @@ DAT_RETURN with_attributes(DAT_IA_HANDLE ia, const DAT_EP_ATTR* attr, unsigned p
     return create(&translated);
 }
 
-using PostRdma = decltype(dat2::dat2_ep_post_rdma_write);
-
-template <dat::CallName name>
-[[gnu::always_inline]] inline DAT_RETURN post_rdma(PostRdma* post, DAT_EP_HANDLE ep, DAT_COUNT num_segments,
-                                                   const DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
-                                                   const DAT_RMR_TRIPLET* remote_buffer,
-                                                   DAT_COMPLETION_FLAGS flags) noexcept {
-    if (remote_buffer == nullptr) return bad_argument(name.text, ep, 5, "remote_buffer is null");
-    const auto remote = triplet_in_2(*remote_buffer);
-    return post_segments<name>(post, ep, num_segments, local_iov, cookie, &remote, flags);
-}
-
 }  // namespace
 
 DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd, DAT_EVD_HANDLE request_evd,
@@ -88,12 +80,7 @@ DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia, DAT_PZ_HANDLE pz, DAT_EVD_HA
 }
 
 DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM* param) {
-    if ((mask & ~DAT_EP_FIELD_ALL) != 0) return bad_argument(__func__, ep, 2, "the mask has unknown bits");
-    if (param == nullptr) return bad_argument(__func__, ep, 3, "the parameters are null");
-    dat2::DAT_EP_PARAM translated{};
-    const DAT_RETURN result = pass(dat2::dat2_ep_query, ep, mask_in_2(mask), &translated);
-    if (result == DAT_SUCCESS) *param = param_of(translated);
-    return result;
+    return query(__func__, dat2::dat2_ep_query, ep, mask & ~DAT_EP_FIELD_ALL, mask_in_2(mask), param, tell);
 }
 
 DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param) {
@@ -112,45 +99,8 @@ DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep, DAT_EP_STATE* state, DAT_BOOLEAN*
     return result;
 }
 
-DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
-                            DAT_COMPLETION_FLAGS flags) {
-    return post_segments<"dat_ep_post_send">(dat2::dat2_ep_post_send, ep, num_segments, local_iov, cookie, flags);
-}
-
-DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov, DAT_DTO_COOKIE cookie,
-                            DAT_COMPLETION_FLAGS flags) {
-    return post_segments<"dat_ep_post_recv">(dat2::dat2_ep_post_recv, ep, num_segments, local_iov, cookie, flags);
-}
-
-DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,
-                                 DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote_buffer,
-                                 DAT_COMPLETION_FLAGS flags) {
-    return post_rdma<"dat_ep_post_rdma_read">(dat2::dat2_ep_post_rdma_read, ep, num_segments, local_iov, cookie,
-                                              remote_buffer, flags);
-}
-
-DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,
-                                  DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote_buffer,
-                                  DAT_COMPLETION_FLAGS flags) {
-    return post_rdma<"dat_ep_post_rdma_write">(dat2::dat2_ep_post_rdma_write, ep, num_segments, local_iov, cookie,
-                                               remote_buffer, flags);
-}
-
-DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT num_segments, DAT_LMR_TRIPLET* local_iov,
-                             DAT_DTO_COOKIE cookie) {
-    return post_segments<"dat_srq_post_recv">(dat2::dat2_srq_post_recv, srq, num_segments, local_iov, cookie);
-}
-
 DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM* param) {
-    if (param == nullptr) return bad_argument(__func__, srq, 3, "the parameters are null");
-    dat2::DAT_SRQ_PARAM from{};
-    const DAT_RETURN result = pass(dat2::dat2_srq_query, srq, mask, &from);
-    if (result != DAT_SUCCESS) return result;
-    DAT_SRQ_PARAM& to = *param;
-    SRQ_PARAM_MEMBERS(COPY)
-    const bool operational = from.srq_state == dat2::DAT_SRQ_STATE_OPERATIONAL;
-    to.srq_state = operational ? DAT_SRQ_STATE_OPERATIONAL : DAT_SRQ_STATE_ERROR;
-    return DAT_SUCCESS;
+    return query(__func__, dat2::dat2_srq_query, srq, 0, mask, param, tell);
 }
 
 DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr) { return pass(dat2::dat2_cr_reject, cr, 0, nullptr); }

@@ -32,6 +32,12 @@ inline void tell(DAT_EVENT& to, const dat2::DAT_EVENT& from) noexcept {
     }
 }
 
+void tell(DAT_CNO_PARAM& to, const dat2::DAT_CNO_PARAM& from) noexcept {
+    const bool has_agent = from.proxy_type == dat2::DAT_PROXY_TYPE_AGENT;
+    to.ia_handle = from.ia_handle;
+    to.agent = has_agent ? same<DAT_OS_WAIT_PROXY_AGENT>(from.proxy.agent) : DAT_OS_WAIT_PROXY_AGENT{};
+}
+
 }  // namespace
 
 DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout, DAT_COUNT threshold, DAT_EVENT* event,
@@ -62,13 +68,5 @@ DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd, const DAT_EVENT* event) {
 }
 
 DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM* param) {
-    if ((mask & ~DAT_CNO_FIELD_ALL) != 0) return bad_argument(__func__, cno, 2, "the mask has unknown bits");
-    if (param == nullptr) return bad_argument(__func__, cno, 3, "the parameters are null");
-    dat2::DAT_CNO_PARAM found{};
-    const DAT_RETURN result = pass(dat2::dat2_cno_query, cno, dat2::DAT_CNO_FIELD_ALL, &found);
-    if (result != DAT_SUCCESS) return result;
-    const bool has_agent = found.proxy_type == dat2::DAT_PROXY_TYPE_AGENT;
-    param->ia_handle = found.ia_handle;
-    param->agent = has_agent ? same<DAT_OS_WAIT_PROXY_AGENT>(found.proxy.agent) : DAT_OS_WAIT_PROXY_AGENT{};
-    return DAT_SUCCESS;
+    return query(__func__, dat2::dat2_cno_query, cno, mask & ~DAT_CNO_FIELD_ALL, dat2::DAT_CNO_FIELD_ALL, param, tell);
 }

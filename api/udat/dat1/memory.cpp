@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-#include "members.hpp"
+#include "api/udat/members.hpp"
 #include "regions.hpp"
 #include "triplets.hpp"
 
@@ -41,6 +41,13 @@ namespace {
 constexpr unsigned lmr_create_va_type = 7;
 constexpr unsigned rmr_bind_va_type = 5;
 constexpr unsigned rmr_bind_lmr = 2;
+
+void tell(DAT_LMR_PARAM& to, const dat2::DAT_LMR_PARAM& from) noexcept { LMR_PARAM_MEMBERS(COPY) }
+
+void tell(DAT_RMR_PARAM& to, const dat2::DAT_RMR_PARAM& from) noexcept {
+    RMR_PARAM_MEMBERS(COPY)
+    to.lmr_triplet = triplet_of(from.lmr_triplet);
+}
 
 using Sync = decltype(dat2::dat2_lmr_sync_rdma_read);
 
@@ -102,15 +109,8 @@ DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr) {
 }
 
 DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM* param) {
-    if ((mask & ~DAT_LMR_FIELD_ALL) != 0) return bad_argument(__func__, lmr, 2, "the mask has unknown bits");
-    const auto mask_in_2 = static_cast<dat2::DAT_LMR_PARAM_MASK>(with_gap(mask, DAT_LMR_FIELD_LMR_CONTEXT, 1));
-    if (param == nullptr) return bad_argument(__func__, lmr, 3, "the parameters are null");
-    dat2::DAT_LMR_PARAM from{};
-    const DAT_RETURN result = pass(dat2::dat2_lmr_query, lmr, mask_in_2, &from);
-    if (result != DAT_SUCCESS) return result;
-    DAT_LMR_PARAM& to = *param;
-    LMR_PARAM_MEMBERS(COPY)
-    return DAT_SUCCESS;
+    return query(__func__, dat2::dat2_lmr_query, lmr, mask & ~DAT_LMR_FIELD_ALL,
+                 with_gap(mask, DAT_LMR_FIELD_LMR_CONTEXT, 1), param, tell);
 }
 
 DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segments, DAT_VLEN num_segments) {
@@ -122,15 +122,7 @@ DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia, const DAT_LMR_TRIPLET* segm
 }
 
 DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM* param) {
-    if ((mask & ~DAT_RMR_FIELD_ALL) != 0) return bad_argument(__func__, rmr, 2, "the mask has unknown bits");
-    if (param == nullptr) return bad_argument(__func__, rmr, 3, "the parameters are null");
-    dat2::DAT_RMR_PARAM from{};
-    const DAT_RETURN result = pass(dat2::dat2_rmr_query, rmr, mask, &from);
-    if (result != DAT_SUCCESS) return result;
-    DAT_RMR_PARAM& to = *param;
-    RMR_PARAM_MEMBERS(COPY)
-    to.lmr_triplet = triplet_of(from.lmr_triplet);
-    return DAT_SUCCESS;
+    return query(__func__, dat2::dat2_rmr_query, rmr, mask & ~DAT_RMR_FIELD_ALL, mask, param, tell);
 }
 
 DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr, const DAT_LMR_TRIPLET* lmr_triplet, DAT_MEM_PRIV_FLAGS privileges,

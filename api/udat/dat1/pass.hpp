@@ -50,6 +50,19 @@ void copy_member(To& to, const From& from) noexcept {
     }
 }
 
+/// Queries an object with a call of 2.0 and tells the program what it says. `unknown`: bits of the mask that are not in
+/// 1.2. `mask`: the mask in 2.0.
+template <class To, class Mask, class From>
+DAT_RETURN query(const char* call, dat2::DAT_RETURN (*ask)(DAT_HANDLE, Mask, From*), DAT_HANDLE handle,
+                 std::uint64_t unknown, std::uint64_t mask, To* param, void (*tell)(To&, const From&)) {
+    if (unknown != 0) return bad_argument(call, handle, 2, "the mask has unknown bits");
+    if (param == nullptr) return bad_argument(call, handle, 3, "the parameters are null");
+    From found{};
+    const DAT_RETURN result = pass(ask, handle, static_cast<Mask>(mask), &found);
+    if (result == DAT_SUCCESS) tell(*param, found);
+    return result;
+}
+
 /// Makes room in a mask for `width` new bits that 2.0 inserted before `bit`.
 constexpr std::uint64_t with_gap(std::uint64_t mask, std::uint64_t bit, unsigned width) noexcept {
     return (mask & (bit - 1)) | (mask & ~(bit - 1)) << width;

@@ -2,7 +2,7 @@
 // The registry and interface adapters. Providers are those of 2.0; their attributes are converted to those of 1.2.
 #include <algorithm>
 
-#include "members.hpp"
+#include "api/udat/members.hpp"
 #include "pass.hpp"
 #include "regions.hpp"
 

@@ -69,4 +69,15 @@ template <dat::CallName name, class... To>
     return result_of(post(handle, count, &translated, same<To>(arguments)...));
 }
 
+/// The same for an RDMA read or write.
+template <dat::CallName name>
+[[gnu::always_inline]] inline DAT_RETURN post_segments(decltype(dat2::dat2_ep_post_rdma_write)* post, DAT_EP_HANDLE ep,
+                                                       DAT_COUNT count, const DAT_LMR_TRIPLET* segments,
+                                                       DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote_buffer,
+                                                       DAT_COMPLETION_FLAGS flags) noexcept {
+    if (remote_buffer == nullptr) return bad_argument(name.text, ep, 5, "remote_buffer is null");
+    const auto remote = triplet_in_2(*remote_buffer);
+    return post_segments<name>(post, ep, count, segments, cookie, &remote, flags);
+}
+
 }  // namespace viaduct::dat1

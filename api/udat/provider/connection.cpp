@@ -38,11 +38,13 @@ void Ep::tell(DAT_EVENT_NUMBER number, const char* why) noexcept {
 }
 
 /// Reports the end of a connection or of a connection attempt once. The caller holds `events_lock_`.
-void Ep::tell_end(DAT_EVENT_NUMBER number, const char* why) noexcept {
-    if (std::exchange(told_end_, true)) return;
-    const bool was_connected = std::exchange(connected_, false);
+void Ep::end(DAT_EVENT_NUMBER number, const char* why) noexcept {
+    if (progress_ == Progress::None || progress_ == Progress::Failed) return;
+    const bool requested = progress_ == Progress::Cancelled || progress_ == Progress::Disconnecting;
+    const bool was_connected = progress_ == Progress::Connected || progress_ == Progress::Disconnecting;
+    progress_ = was_connected ? Progress::None : Progress::Failed;
     // A consumer that requested the disconnect expects DISCONNECTED, even if the connection breaks meanwhile.
-    if (number == DAT_CONNECTION_EVENT_BROKEN && disconnecting_) number = DAT_CONNECTION_EVENT_DISCONNECTED;
+    if (number == DAT_CONNECTION_EVENT_BROKEN && requested) number = DAT_CONNECTION_EVENT_DISCONNECTED;
     if (number == DAT_CONNECTION_EVENT_BROKEN && !was_connected) number = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
     tell(number, why);
     // At this point all receives that the endpoint took from a shared queue have completed.
@@ -58,15 +60,14 @@ void Ep::on_connection_event(const ConnectionEvent& event) noexcept {
         private_data_size_ = static_cast<DAT_COUNT>(bytes.size());
     }
     if (event.kind == ConnectionEventKind::Established) {
-        connected_ = true;
+        progress_ = progress_ == Progress::Cancelled ? Progress::Disconnecting : Progress::Connected;
         follow_redirection(event.remote_address.service);
         tell(number, "");
         return;
     }
-    if (!connected_) flush_due_ = true;
     const bool in_vain = event.kind == ConnectionEventKind::TimedOut && remote_.timeout != DAT_TIMEOUT_INFINITE;
-    tell_end(number, in_vain ? explain("%s; given up after %g s", event.why.c_str(), remote_.timeout / 1e6)
-                             : event.why.c_str());
+    end(number,
+        in_vain ? explain("%s; given up after %g s", event.why.c_str(), remote_.timeout / 1e6) : event.why.c_str());
 }
 
 /// The answer may come from another service than the requested one (dat_cr_handoff). The caller holds `events_lock_`.
@@ -79,7 +80,15 @@ void Ep::follow_redirection(const Bytes<Address::max_service>& service) noexcept
 
 void Ep::settle() noexcept {
     const std::lock_guard lock(parts_lock_);
-    if (flush_due_.exchange(false) && endpoint_ != nullptr) endpoint_->fail();
+    if (forget_failure() && endpoint_ != nullptr) endpoint_->fail();
+}
+
+/// Reports whether the last connection attempt failed and the consumer had not yet seen that.
+bool Ep::forget_failure() noexcept {
+    const std::lock_guard lock(events_lock_);
+    if (progress_ != Progress::Failed) return false;
+    progress_ = Progress::None;
+    return true;
 }
 
 /// Initializes the state for a new connection, on either side.
@@ -88,9 +97,7 @@ void Ep::begin(std::uint16_t local_port, const Request& remote, const sockaddr_s
     remote_address_ = address;
     const std::lock_guard lock(events_lock_);
     remote_ = remote;
-    told_end_ = false;
-    connected_ = false;
-    disconnecting_ = false;
+    progress_ = Progress::Connecting;
     private_data_size_ = 0;
 }
 
@@ -154,12 +161,11 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
         cr.reserve(reserved);
         if (before == EndpointState::TentativePending)
             (void)(follow(EndpointTrigger::Reserve) && follow(EndpointTrigger::RequestArrived));
-        told_end_ = true;
+        progress_ = Progress::None;
         return to_return(status);
     }
     // The peer has given up, or the connection to it failed.
-    flush_due_ = true;
-    tell_end(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR, Reason(status).c_str());
+    end(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR, Reason(status).c_str());
     return success;
 }
 
@@ -169,7 +175,8 @@ DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
     counters.add(DCNT_EP_DISCONNECT);
     {
         const std::lock_guard lock(events_lock_);
-        disconnecting_ = true;
+        if (progress_ == Progress::Connecting) progress_ = Progress::Cancelled;
+        if (progress_ == Progress::Connected) progress_ = Progress::Disconnecting;
     }
     switch (state()) {
         case EndpointState::Disconnected: return success;
@@ -188,7 +195,7 @@ DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
     }
     endpoint_->terminate();
     const std::lock_guard lock(events_lock_);
-    tell_end(DAT_CONNECTION_EVENT_DISCONNECTED, "this side disconnected");
+    end(DAT_CONNECTION_EVENT_DISCONNECTED, "this side disconnected");
     return success;
 }
 

@@ -44,9 +44,9 @@ std::unique_ptr<ConnectionRequest> Cr::release() noexcept {
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
 DAT_RETURN calls::cr_accept(Cr& request, DAT_EP_HANDLE ep, DAT_COUNT private_data_size, const DAT_PVOID private_data) {
-    Ep* endpoint = resolve<Ep>(ep);
+    Ep* endpoint = resolve_in<Ep>(request.ia(), ep);
     const bool brings_one = ep != DAT_HANDLE_NULL;
-    if (brings_one && (endpoint == nullptr || &endpoint->ia() != &request.ia()))
+    if (brings_one && endpoint == nullptr)
         return invalid_handle(DAT_INVALID_HANDLE_EP, "ep_handle is no endpoint of this adapter");
     if (brings_one && request.ep() != nullptr)
         return invalid_handle(DAT_INVALID_HANDLE_EP, "the request has an endpoint already");

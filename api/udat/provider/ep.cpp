@@ -2,6 +2,7 @@
 #include "api/udat/provider/ep.hpp"
 
 #include "api/support/failure.hpp"
+#include "api/udat/members.hpp"
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/segments.hpp"
 #include "api/udat/provider/table.hpp"
@@ -120,13 +121,13 @@ EndpointAttributes Ep::core_attributes(const DeviceAttributes& device) noexcept 
             .access = {.remote_write = true, .remote_read = true, .remote_atomic = device.capabilities.atomics}};
 }
 
-DAT_RETURN Ep::create(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argument, std::unique_ptr<Ep>& ep) {
+DAT_RETURN Ep::create(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argument, DAT_EP_HANDLE& ep) {
     if (const DAT_RETURN result = check_attributes(parts.attr, ia.device()->attributes(), attr_argument);
         result != success)
         return result;
     std::unique_ptr<Ep> created(new Ep(ia));
     if (const DAT_RETURN result = created->rebuild(parts); result != success) return result;
-    ep = std::move(created);
+    ep = ia.adopt(std::move(created));
     return success;
 }
 
@@ -278,7 +279,7 @@ DAT_RETURN Ep::reset() noexcept {
     if (present != EndpointState::Unconnected && present != EndpointState::Disconnected) return wrong_state();
     if (present == EndpointState::Unconnected) return success;  // posted receives are kept
     endpoint_->disconnect();
-    flush_due_ = false;
+    (void)forget_failure();
     private_data_size_ = 0;
     return success;
 }
@@ -337,135 +338,104 @@ DAT_RETURN check_modifiable(const Ep& ep, DAT_EP_PARAM_MASK mask) noexcept {
 /// A dispatcher of an endpoint.
 struct EvdRole {
     const char* name;
+    DAT_EVD_HANDLE DAT_EP_PARAM::*handle;
+    Evd* EpParts::*part;
+    DAT_EP_PARAM_MASK field;
+    DAT_RETURN_SUBTYPE subtype;  ///< of DAT_INVALID_HANDLE
     DAT_EVD_FLAGS stream;
     const char* flag;
 };
-constexpr EvdRole for_receives{"recv_evd_handle", DAT_EVD_DTO_FLAG, "DAT_EVD_DTO_FLAG"};
-constexpr EvdRole for_requests{"request_evd_handle", DAT_EVD_DTO_FLAG, "DAT_EVD_DTO_FLAG"};
-constexpr EvdRole for_connections{"connect_evd_handle", DAT_EVD_CONNECTION_FLAG, "DAT_EVD_CONNECTION_FLAG"};
+constexpr EvdRole evd_roles[] = {
+    {"recv_evd_handle", &DAT_EP_PARAM::recv_evd_handle, &EpParts::recv_evd, DAT_EP_FIELD_RECV_EVD_HANDLE,
+     DAT_INVALID_HANDLE_EVD_RECV, DAT_EVD_DTO_FLAG, "DAT_EVD_DTO_FLAG"},
+    {"request_evd_handle", &DAT_EP_PARAM::request_evd_handle, &EpParts::request_evd, DAT_EP_FIELD_REQUEST_EVD_HANDLE,
+     DAT_INVALID_HANDLE_EVD_REQUEST, DAT_EVD_DTO_FLAG, "DAT_EVD_DTO_FLAG"},
+    {"connect_evd_handle", &DAT_EP_PARAM::connect_evd_handle, &EpParts::connect_evd, DAT_EP_FIELD_CONNECT_EVD_HANDLE,
+     DAT_INVALID_HANDLE_EVD_CONN, DAT_EVD_CONNECTION_FLAG, "DAT_EVD_CONNECTION_FLAG"},
+};
 
-/// Finds a dispatcher; the handle may be DAT_HANDLE_NULL. Returns `otherwise` if it does not accept such events or
-/// belongs to another IA. The latter is allowed for connection events.
-DAT_RETURN find_evd(DAT_EVD_HANDLE handle, const EvdRole& role, const Ia& ia, DAT_RETURN otherwise,
-                    Evd*& evd) noexcept {
-    evd = resolve<Evd>(handle);
-    if (handle == DAT_HANDLE_NULL) return success;
-    if (evd == nullptr || (&evd->ia() != &ia && role.stream != DAT_EVD_CONNECTION_FLAG))
-        return failed(otherwise, explain("%s is no EVD of this adapter", role.name));
-    if (!evd->takes(role.stream)) return failed(otherwise, explain("%s was created without %s", role.name, role.flag));
+/// Finds the zone and the dispatchers that the mask selects; their handles may be DAT_HANDLE_NULL. A dispatcher for
+/// connection events may belong to another IA. `creates`: whether the handles are arguments of the call.
+DAT_RETURN find_parts(EpParts& parts, const Ia& ia, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM& wanted,
+                      bool creates) noexcept {
+    const auto invalid = [creates](DAT_RETURN_SUBTYPE subtype) {
+        return creates ? error(DAT_INVALID_HANDLE, subtype) : error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+    };
+    if ((mask & DAT_EP_FIELD_PZ_HANDLE) != 0) {
+        parts.pz = resolve_in<Pz>(ia, wanted.pz_handle);
+        if (wanted.pz_handle != DAT_HANDLE_NULL && parts.pz == nullptr)
+            return failed(invalid(DAT_INVALID_HANDLE_PZ), "pz_handle is no protection zone of this adapter");
+    }
+    for (const EvdRole& role : evd_roles) {
+        if ((mask & role.field) == 0) continue;
+        const Evd* const evd = parts.*role.part = resolve<Evd>(wanted.*role.handle);
+        if (wanted.*role.handle == DAT_HANDLE_NULL) continue;
+        if (evd == nullptr || (&evd->ia() != &ia && role.stream != DAT_EVD_CONNECTION_FLAG))
+            return failed(invalid(role.subtype), explain("%s is no EVD of this adapter", role.name));
+        if (!evd->takes(role.stream))
+            return failed(invalid(role.subtype), explain("%s was created without %s", role.name, role.flag));
+    }
     return success;
 }
 
 DAT_RETURN change_parts(EpParts& parts, const Ep& ep, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM& wanted) noexcept {
-    constexpr DAT_RETURN invalid = error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-    const auto changes = [mask](DAT_EP_PARAM_MASK field) { return (mask & field) != 0; };
-    if (changes(DAT_EP_FIELD_PZ_HANDLE)) {
-        parts.pz = resolve<Pz>(wanted.pz_handle);
-        if (wanted.pz_handle != DAT_HANDLE_NULL && (parts.pz == nullptr || &parts.pz->ia() != &ep.ia()))
-            return failed(invalid, "pz_handle is no protection zone of this adapter");
-        if (parts.pz != nullptr && parts.srq != nullptr && parts.pz != &parts.srq->pz())
-            return failed(invalid, "the SRQ is in another protection zone");
-    }
-    DAT_RETURN result = success;
-    if (changes(DAT_EP_FIELD_RECV_EVD_HANDLE))
-        result = find_evd(wanted.recv_evd_handle, for_receives, ep.ia(), invalid, parts.recv_evd);
-    if (result == success && changes(DAT_EP_FIELD_REQUEST_EVD_HANDLE))
-        result = find_evd(wanted.request_evd_handle, for_requests, ep.ia(), invalid, parts.request_evd);
-    if (result == success && changes(DAT_EP_FIELD_CONNECT_EVD_HANDLE))
-        result = find_evd(wanted.connect_evd_handle, for_connections, ep.ia(), invalid, parts.connect_evd);
-    if (result != success) return result;
-    if (changes(DAT_EP_FIELD_COMM)) {
-        if (!is_supported(wanted.comm)) return failed(invalid, "comm is not a byte stream over IP");
-        parts.comm = wanted.comm;
-    }
+    if (const DAT_RETURN result = find_parts(parts, ep.ia(), mask, wanted, false); result != success) return result;
+    if (parts.pz != nullptr && parts.srq != nullptr && parts.pz != &parts.srq->pz())
+        return invalid_parameter(DAT_INVALID_ARG3, "the SRQ is in another protection zone");
+    if ((mask & DAT_EP_FIELD_COMM) == 0) return success;
+    if (!is_supported(wanted.comm)) return invalid_parameter(DAT_INVALID_ARG3, "comm is not a byte stream over IP");
+    parts.comm = wanted.comm;
     return success;
 }
 
+/// The bits of the mask are in the order of the members.
 void change_attributes(DAT_EP_ATTR& attr, DAT_EP_PARAM_MASK mask, const DAT_EP_ATTR& wanted) noexcept {
-    const auto change = [mask](DAT_EP_PARAM_MASK field, auto& value, const auto& to) {
-        if ((mask & field) != 0) value = to;
-    };
-    change(DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE, attr.service_type, wanted.service_type);
-    change(DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE, attr.max_message_size, wanted.max_message_size);
-    change(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE, attr.max_rdma_size, wanted.max_rdma_size);
-    change(DAT_EP_FIELD_EP_ATTR_QOS, attr.qos, wanted.qos);
-    change(DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS, attr.recv_completion_flags, wanted.recv_completion_flags);
-    change(DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS, attr.request_completion_flags,
-           wanted.request_completion_flags);
-    change(DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, attr.max_recv_dtos, wanted.max_recv_dtos);
-    change(DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS, attr.max_request_dtos, wanted.max_request_dtos);
-    change(DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV, attr.max_recv_iov, wanted.max_recv_iov);
-    change(DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV, attr.max_request_iov, wanted.max_request_iov);
-    change(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN, attr.max_rdma_read_in, wanted.max_rdma_read_in);
-    change(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_OUT, attr.max_rdma_read_out, wanted.max_rdma_read_out);
-    change(DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, attr.srq_soft_hw, wanted.srq_soft_hw);
-    change(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IOV, attr.max_rdma_read_iov, wanted.max_rdma_read_iov);
-    change(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV, attr.max_rdma_write_iov, wanted.max_rdma_write_iov);
-    change(DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR, attr.ep_transport_specific_count,
-           wanted.ep_transport_specific_count);
-    change(DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR, attr.ep_transport_specific, wanted.ep_transport_specific);
-    change(DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR, attr.ep_provider_specific_count, wanted.ep_provider_specific_count);
-    change(DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR, attr.ep_provider_specific, wanted.ep_provider_specific);
+    DAT_EP_PARAM_MASK field = DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE;
+#define CHANGE(member)                                    \
+    if ((mask & field) != 0) attr.member = wanted.member; \
+    field <<= 1;
+    EP_ATTR_MEMBERS(CHANGE)
+#undef CHANGE
 }
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
-struct EpHandles {
-    DAT_PZ_HANDLE pz;
-    DAT_EVD_HANDLE recv_evd;
-    DAT_EVD_HANDLE request_evd;
-    DAT_EVD_HANDLE connect_evd;
-};
-
-DAT_RETURN find_parts(const Ia& ia, const EpHandles& handles, EpParts& parts) noexcept {
-    parts.pz = resolve<Pz>(handles.pz);
-    if (handles.pz != DAT_HANDLE_NULL && (parts.pz == nullptr || &parts.pz->ia() != &ia)) return foreign_pz();
-    DAT_RETURN result = find_evd(handles.recv_evd, for_receives, ia,
-                                 error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV), parts.recv_evd);
-    if (result == success)
-        result = find_evd(handles.request_evd, for_requests, ia,
-                          error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST), parts.request_evd);
-    if (result == success)
-        result = find_evd(handles.connect_evd, for_connections, ia,
-                          error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN), parts.connect_evd);
-    return result;
-}
-
-DAT_RETURN adopt_new(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argument, DAT_EP_HANDLE* ep) {
-    std::unique_ptr<Ep> created;
-    if (const DAT_RETURN result = Ep::create(ia, parts, attr_argument, created); result != success) return result;
-    *ep = ia.adopt(std::move(created));
-    return success;
-}
+constexpr DAT_EP_PARAM_MASK part_fields = DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
+                                          DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE;
 
 }  // namespace
 
 DAT_RETURN calls::ep_create(Ia& owner, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd, DAT_EVD_HANDLE request_evd,
                             DAT_EVD_HANDLE connect_evd, const DAT_EP_ATTR* attr, DAT_EP_HANDLE* ep) {
     EpParts parts;
-    if (const DAT_RETURN result = find_parts(owner, {pz, recv_evd, request_evd, connect_evd}, parts); result != success)
-        return result;
+    const DAT_EP_PARAM wanted{.pz_handle = pz,
+                              .recv_evd_handle = recv_evd,
+                              .request_evd_handle = request_evd,
+                              .connect_evd_handle = connect_evd};
+    if (const DAT_RETURN result = find_parts(parts, owner, part_fields, wanted, true); result != success) return result;
     if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG7, "ep_handle is null");
     parts.attr = attr != nullptr ? *attr : Ep::default_attributes(owner.device()->attributes());
-    return adopt_new(owner, parts, DAT_INVALID_ARG6, ep);
+    return Ep::create(owner, parts, DAT_INVALID_ARG6, *ep);
 }
 
 DAT_RETURN calls::ep_create_with_srq(Ia& owner, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv_evd, DAT_EVD_HANDLE request_evd,
                                      DAT_EVD_HANDLE connect_evd, DAT_SRQ_HANDLE srq, const DAT_EP_ATTR* attr,
                                      DAT_EP_HANDLE* ep) {
     EpParts parts;
-    if (const DAT_RETURN result = find_parts(owner, {pz, recv_evd, request_evd, connect_evd}, parts); result != success)
-        return result;
-    parts.srq = resolve<Srq>(srq);
-    if (parts.srq == nullptr || &parts.srq->ia() != &owner)
-        return invalid_handle(DAT_INVALID_HANDLE_SRQ, "srq_handle is no SRQ of this adapter");
+    const DAT_EP_PARAM wanted{.pz_handle = pz,
+                              .recv_evd_handle = recv_evd,
+                              .request_evd_handle = request_evd,
+                              .connect_evd_handle = connect_evd};
+    if (const DAT_RETURN result = find_parts(parts, owner, part_fields, wanted, true); result != success) return result;
+    parts.srq = resolve_in<Srq>(owner, srq);
+    if (parts.srq == nullptr) return invalid_handle(DAT_INVALID_HANDLE_SRQ, "srq_handle is no SRQ of this adapter");
     if (parts.pz != nullptr && parts.pz != &parts.srq->pz())
         return invalid_parameter(DAT_INVALID_ARG2, "the SRQ is in another protection zone");
     if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG7, "ep_attributes is null");
     if (ep == nullptr) return invalid_parameter(DAT_INVALID_ARG8, "ep_handle is null");
     parts.attr = *attr;
     parts.attr.max_recv_iov = parts.srq->max_recv_iov();  // receives are those of the queue
-    return adopt_new(owner, parts, DAT_INVALID_ARG7, ep);
+    return Ep::create(owner, parts, DAT_INVALID_ARG7, *ep);
 }
 
 DAT_RETURN calls::ep_modify(Ep& endpoint, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM* param) {

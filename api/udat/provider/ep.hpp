@@ -37,7 +37,7 @@ public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_EP;
 
     /// DAT_INVALID_PARAMETER (argument `attr_argument`): the IA does not support an attribute.
-    static DAT_RETURN create(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argument, std::unique_ptr<Ep>& ep);
+    static DAT_RETURN create(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argument, DAT_EP_HANDLE& ep);
 
     ~Ep() override;
 
@@ -139,6 +139,16 @@ public:
     bool provider_made() const noexcept { return provider_made_; }
 
 private:
+    /// What the consumer knows of a connection.
+    enum class Progress : std::uint8_t {
+        None,           ///< there is none, or its end was reported
+        Connecting,     ///< the consumer has requested or accepted it
+        Cancelled,      ///< and has requested to end it
+        Connected,      ///< reported by an event
+        Disconnecting,  ///< and the consumer has requested to end it
+        Failed          ///< the attempt failed, and the consumer has not yet seen the event, which flushes its requests
+    };
+
     explicit Ep(Ia& ia, EndpointState initial = EndpointState::Unconnected);
 
     /// Recreates the endpoint of the core, or removes it if a required part is missing.
@@ -157,7 +167,8 @@ private:
     const char* lacks() const noexcept;
     void follow_redirection(const Bytes<Address::max_service>& service) noexcept;
     void tell(DAT_EVENT_NUMBER number, const char* why) noexcept;
-    void tell_end(DAT_EVENT_NUMBER number, const char* why) noexcept;
+    bool forget_failure() noexcept;
+    void end(DAT_EVENT_NUMBER number, const char* why) noexcept;
 
     /// Held while parts change, and by threads that take events from any dispatcher.
     mutable std::mutex parts_lock_;
@@ -176,7 +187,6 @@ private:
     /// The state of an unconnected endpoint that belongs to a service point. The core may have no endpoint for it yet,
     /// because the consumer may configure it after the request has arrived.
     StateMachine reservation_;
-    std::atomic<bool> flush_due_{false};  // a connection attempt has failed and the consumer has not yet seen the event
 
     sockaddr_storage remote_address_{};
     std::atomic<std::uint16_t> local_port_{0};
@@ -187,9 +197,7 @@ private:
     std::mutex accept_lock_;          // held while a request is accepted; acquired before events_lock_
     mutable std::mutex events_lock_;  // guards the members below
     Request remote_;
-    bool connected_ = false;      // and the consumer has been notified
-    bool disconnecting_ = false;  // the consumer has requested to end the present connection
-    bool told_end_ = true;        // for the present connection
+    Progress progress_ = Progress::None;
 
     std::unique_ptr<RequestCookies> recv_cookies_;  // if completions may be unsignalled
     std::unique_ptr<RequestCookies> request_cookies_;

@@ -90,7 +90,7 @@ Evd::~Evd() {
     if (cno_) cno_->detach(*this);
 }
 
-DAT_RETURN Evd::create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, std::unique_ptr<Evd>& evd) {
+DAT_RETURN Evd::create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, DAT_EVD_HANDLE& evd) {
     const std::uint32_t limit = ia.device()->attributes().max_completions;
     if (static_cast<std::uint32_t>(qlen) > limit) return too_long(qlen, limit);
     std::unique_ptr<Evd> created(new Evd(ia, qlen, flags));
@@ -102,7 +102,7 @@ DAT_RETURN Evd::create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, st
         created->completions_ = std::move(*queue);
     }
     if (cno != nullptr) created->set_cno(cno);
-    evd = std::move(created);
+    evd = ia.adopt(std::move(created));
     return success;
 }
 
@@ -144,16 +144,10 @@ Evd::Notification Evd::notification() const noexcept {
 // ---- Posting events -----------------------------------------------------------------------------------------------
 
 /// Makes room for one more event, possibly beyond the length that the consumer requested. The caller holds `lock_`.
-bool Evd::make_room() noexcept try {
-    if (!events_.full()) return true;
+bool Evd::make_room() noexcept {
+    if (events_.room() != 0) return true;
     const std::size_t most = ia().device()->attributes().max_completions;
-    if (events_.capacity() >= most) return false;
-    EventRing ring(std::min(2 * events_.capacity(), most));
-    ring.take_over(events_);
-    events_ = std::move(ring);
-    return true;
-} catch (const std::bad_alloc&) {
-    return false;
+    return events_.size() < most && events_.reserve(events_.size() + 1);
 }
 
 bool Evd::try_post(const DAT_EVENT& event) noexcept {
@@ -162,7 +156,7 @@ bool Evd::try_post(const DAT_EVENT& event) noexcept {
     if (!make_room()) return false;
     DAT_EVENT posted = event;
     posted.evd_handle = handle();
-    events_.push(posted, false);
+    events_.push({.event = posted, .quiet = false});
     endings_ += ends_connection(posted.event_number) ? 1 : 0;
     count_.store(events_.size(), std::memory_order_release);
     news_.set(true);
@@ -221,7 +215,7 @@ bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
     DAT_EP_HANDLE ending = DAT_HANDLE_NULL;
     {
         const std::lock_guard lock(lock_);
-        const DAT_EVENT& oldest = events_.front();
+        const DAT_EVENT& oldest = events_[0].event;
         if (ends_connection(oldest.event_number)) ending = oldest.event_data.connect_event_data.ep_handle;
     }
     if (ending == DAT_HANDLE_NULL) return false;
@@ -234,7 +228,8 @@ bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
 [[gnu::noinline]] bool Evd::take_posted(DAT_EVENT& event) noexcept {
     {
         const std::lock_guard lock(lock_);
-        event = events_.front();
+        event = events_.front().event;
+        quiet_ -= events_.front().quiet ? 1 : 0;
         events_.pop();
         endings_ -= ends_connection(event.event_number) ? 1 : 0;
         count_.store(events_.size(), std::memory_order_release);
@@ -261,7 +256,7 @@ bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
 /// holds `lock_`.
 std::size_t Evd::place_for(DAT_EP_HANDLE ep) const noexcept {
     for (std::size_t i = endings_ == 0 ? 0 : events_.size(); i-- > 0;) {
-        const DAT_EVENT& event = events_.at(i);
+        const DAT_EVENT& event = events_[i].event;
         const bool ends = ends_connection(event.event_number);
         if (!ends && event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED) continue;
         if (event.event_data.connect_event_data.ep_handle == ep) return ends ? i : events_.size();
@@ -273,8 +268,9 @@ bool Evd::keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept
     const std::lock_guard lock(lock_);
     if (!make_room()) return false;
     const std::size_t place = place_for(origin.ep);
-    events_.push(event, origin.quiet);
-    for (std::size_t i = events_.size() - 1; i > place; --i) events_.swap(i, i - 1);
+    events_.push({.event = event, .quiet = origin.quiet});
+    quiet_ += origin.quiet ? 1 : 0;
+    for (std::size_t i = events_.size() - 1; i > place; --i) std::swap(events_[i], events_[i - 1]);
     count_.store(events_.size(), std::memory_order_release);
     return true;
 }
@@ -290,7 +286,7 @@ std::size_t Evd::collect() noexcept {
 
 bool Evd::has_news() const noexcept {
     const std::lock_guard lock(lock_);
-    return events_.has_news() || events_.size() >= capacity_;
+    return quiet_ != events_.size() || events_.size() >= capacity_;
 }
 
 /// Takes the oldest event if at least `threshold` are queued and one of them wakes waiters. Counts the remaining
@@ -438,7 +434,7 @@ void Evd::end_wait(std::size_t told) noexcept {
         (void)collect();
     }
     const std::lock_guard lock(lock_);
-    if (cno_ && enabled_ && events_.size() > told && events_.has_news()) cno_->trigger(handle());
+    if (cno_ && enabled_ && events_.size() > told && quiet_ != events_.size()) cno_->trigger(handle());
     waiting_ = false;  // the dispatcher may be freed once the lock is released
 }
 
@@ -466,7 +462,7 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
     const auto wanted = static_cast<std::size_t>(qlen);
     const std::uint32_t limit = ia().device()->attributes().max_completions;
     if (wanted > limit) return too_long(qlen, limit);
-    EventRing ring(room_at_first(wanted, flags_));
+    Fifo<Queued> resized(room_at_first(wanted, flags_));
     const BiasedLock::SlowPathGuard taking(taking_);
     const std::lock_guard lock(lock_);
     if (events_.size() > wanted)
@@ -474,9 +470,9 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
                       explain("%d events asked for, %zu are in the EVD", qlen, events_.size()));
     if (completions_ != nullptr)
         if (const Status status = fit_completions(wanted); !status.ok()) return to_return(status, DAT_RESOURCE_TEVD);
-    if (ring.capacity() >= events_.size()) {
-        ring.take_over(events_);
-        events_ = std::move(ring);
+    if (resized.room() >= events_.size()) {
+        for (; !events_.empty(); events_.pop()) resized.push(events_.front());
+        events_ = std::move(resized);
     }
     capacity_ = wanted;
     return success;

@@ -7,62 +7,18 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "api/udat/provider/binds.hpp"
 #include "api/udat/provider/counters.hpp"
 #include "api/udat/provider/object.hpp"
 #include "core/base/biased_lock.hpp"
 #include "core/base/event_channel.hpp"
+#include "core/base/fifo.hpp"
 #include "core/completion_queue.hpp"
 
 namespace viaduct::dat {
 
 class Cno;
-
-/// A FIFO whose capacity must be increased explicitly. Not thread-safe.
-class EventRing {
-public:
-    explicit EventRing(std::size_t capacity) : slots_(capacity) {}
-
-    std::size_t size() const noexcept { return size_; }
-    std::size_t capacity() const noexcept { return slots_.size(); }
-    bool full() const noexcept { return size_ == slots_.size(); }
-    const DAT_EVENT& front() const noexcept { return slots_[first_].event; }
-    const DAT_EVENT& at(std::size_t index) const noexcept { return slots_[(first_ + index) % slots_.size()].event; }
-
-    /// Reports whether there is an event that wakes waiters.
-    bool has_news() const noexcept { return quiet_ != size_; }
-
-    /// Appends an event. `quiet`: the event wakes no waiter. The ring must not be full.
-    void push(const DAT_EVENT& event, bool quiet) noexcept {
-        slot(size_++) = {event, quiet};
-        quiet_ += quiet ? 1 : 0;
-    }
-    void pop() noexcept {
-        quiet_ -= slots_[first_].quiet ? 1 : 0;
-        first_ = (first_ + 1) % slots_.size();
-        --size_;
-    }
-    void swap(std::size_t a, std::size_t b) noexcept { std::swap(slot(a), slot(b)); }
-
-    /// Takes over all events of another ring. There must be room for them.
-    void take_over(EventRing& other) noexcept {
-        for (; other.size_ != 0; other.pop()) push(other.front(), other.slots_[other.first_].quiet);
-    }
-
-private:
-    struct Slot {
-        DAT_EVENT event;
-        bool quiet;
-    };
-    Slot& slot(std::size_t index) noexcept { return slots_[(first_ + index) % slots_.size()]; }
-
-    std::vector<Slot> slots_;
-    std::size_t first_ = 0;
-    std::size_t size_ = 0;
-    std::size_t quiet_ = 0;  // number of events that wake no waiter
-};
 
 class Evd final : public Object {
 public:
@@ -71,7 +27,7 @@ public:
     /// Which completions wake waiters (DAT_EVD_STATE_CONFIG_...), as required by the endpoints that use the dispatcher.
     enum class Notification : std::uint8_t { Unset, Every, Solicited, Threshold };
 
-    static DAT_RETURN create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, std::unique_ptr<Evd>& evd);
+    static DAT_RETURN create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, DAT_EVD_HANDLE& evd);
     ~Evd() override;
 
     Counters<DCNT_EVD_ALL_COUNTERS> counters;
@@ -131,6 +87,12 @@ public:
 private:
     class Waiting;
 
+    /// An event that was posted, or a completion that was taken to be returned later.
+    struct Queued {
+        DAT_EVENT event;
+        bool quiet;  ///< wakes no waiter
+    };
+
     /// The endpoint of a completion and whether the completion wakes no waiter.
     struct Origin {
         DAT_EP_HANDLE ep = DAT_HANDLE_NULL;
@@ -181,9 +143,10 @@ private:
     BiasedLock taking_;  // held by threads that take events, never by those that post them
 
     mutable SpinLock lock_;  // guards the members below; innermost lock
-    EventRing events_;
+    Fifo<Queued> events_;
     ReadableFlag news_;                  // since arm()
     std::atomic<std::size_t> count_{0};  // size of events_, to be read without the lock
+    std::size_t quiet_ = 0;              // number of events in events_ that wake no waiter
     std::size_t endings_ = 0;            // number of events in events_ that end a connection
     Use<Cno> cno_;
 };

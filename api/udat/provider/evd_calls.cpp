@@ -15,23 +15,19 @@ constexpr int all_streams = DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG;
 
 DAT_RETURN calls::evd_create(Ia& owner, DAT_COUNT min_qlen, DAT_CNO_HANDLE cno, DAT_EVD_FLAGS flags,
                              DAT_EVD_HANDLE* evd) {
-    Cno* notified = resolve<Cno>(cno);
+    Cno* notified = resolve_in<Cno>(owner, cno);
     if (min_qlen <= 0) return invalid_parameter(DAT_INVALID_ARG2, explain("evd_min_qlen is %d", min_qlen));
-    if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != &owner))
+    if (cno != DAT_HANDLE_NULL && notified == nullptr)
         return invalid_handle(DAT_INVALID_HANDLE_CNO, "cno_handle is no CNO of this adapter");
     if (flags == 0 || (flags & ~all_streams) != 0)
         return invalid_parameter(DAT_INVALID_ARG4, explain("evd_flags is 0x%x", unsigned{flags}));
     if (evd == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "evd_handle is null");
-    std::unique_ptr<Evd> created;
-    if (const DAT_RETURN result = Evd::create(owner, min_qlen, notified, flags, created); result != success)
-        return result;
-    *evd = owner.adopt(std::move(created));
-    return success;
+    return Evd::create(owner, min_qlen, notified, flags, *evd);
 }
 
 DAT_RETURN calls::evd_modify_cno(Evd& dispatcher, DAT_CNO_HANDLE cno) {
-    Cno* notified = resolve<Cno>(cno);
-    if (cno != DAT_HANDLE_NULL && (notified == nullptr || &notified->ia() != &dispatcher.ia()))
+    Cno* notified = resolve_in<Cno>(dispatcher.ia(), cno);
+    if (cno != DAT_HANDLE_NULL && notified == nullptr)
         return invalid_handle(DAT_INVALID_HANDLE_CNO, "cno_handle is no CNO of this adapter");
     dispatcher.set_cno(notified);
     return success;

@@ -13,10 +13,6 @@
 #include "api/udat/provider/translate.hpp"
 #include "core/provider.hpp"
 
-/// Provided by every registry but declared in no public header: convert between the handle of an IA and the number that
-/// consumers have.
-extern "C" DAT_RETURN dats_get_ia_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE* other);
-
 namespace viaduct::dat {
 namespace {
 
@@ -70,11 +66,11 @@ DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT
     created->address_ = SocketAddress(created->device_->attributes().host, 0).storage;
     created->name_attributes();
     if (wanted == AsyncEvd::Made) {
-        std::unique_ptr<Evd> evd;
+        DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
         if (const DAT_RETURN result = Evd::create(*created, async_qlen, nullptr, DAT_EVD_ASYNC_FLAG, evd);
             result != success)
             return result;
-        shared = resolve<Evd>(created->adopt(std::move(evd)));
+        shared = resolve<Evd>(evd);
     }
     created->async_evd_ = EvdLink(shared);
     ia = std::move(created);

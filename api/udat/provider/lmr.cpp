@@ -82,8 +82,8 @@ DAT_RETURN calls::lmr_create(Ia& owner, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTIO
                              DAT_PZ_HANDLE pz, DAT_MEM_PRIV_FLAGS privileges, DAT_VA_TYPE va_type, DAT_LMR_HANDLE* lmr,
                              DAT_LMR_CONTEXT* lmr_context, DAT_RMR_CONTEXT* rmr_context, DAT_VLEN* registered_length,
                              DAT_VADDR* registered_address) {
-    Pz* zone = resolve<Pz>(pz);
-    if (zone == nullptr || &zone->ia() != &owner) return foreign_pz();
+    Pz* zone = resolve_in<Pz>(owner, pz);
+    if (zone == nullptr) return foreign_pz();
     if ((privileges & ~all_privileges) != 0)
         return invalid_parameter(DAT_INVALID_ARG6, explain("privileges is 0x%x", unsigned{privileges}));
     if (va_type == DAT_VA_TYPE_ZB) return zero_based();

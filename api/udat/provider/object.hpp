@@ -82,6 +82,21 @@ DAT_RETURN with(DAT_HANDLE handle, Body&& body) {
     return object == nullptr ? invalid_handle(invalid_subtype<T>) : body(*object);
 }
 
+/// As resolve(), but null for an object of another IA.
+template <class T>
+T* resolve_in(const Ia& ia, DAT_HANDLE handle) noexcept {
+    T* object = resolve<T>(handle);
+    return object != nullptr && &object->ia() == &ia ? object : nullptr;
+}
+
+/// Runs the body of a call of the data path, and reports its failure. A successful one takes no longer for it.
+template <class T, class Body>
+[[gnu::always_inline]] inline DAT_RETURN with_held(const char* call, DAT_HANDLE handle, Body&& body) {
+    T* object = resolve_held<T>(handle);
+    const DAT_RETURN result = object == nullptr ? invalid_handle(invalid_subtype<T>) : body(*object);
+    return result == success ? success : report_failure(call, handle, result);
+}
+
 /// The failure of calls that ask for addresses relative to a region.
 inline DAT_RETURN zero_based() noexcept {
     return failed(error(DAT_MODEL_NOT_SUPPORTED), "zero-based addresses are not supported: zb_supported is DAT_FALSE");

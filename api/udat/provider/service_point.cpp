@@ -26,10 +26,10 @@ ServicePoint::ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd
 
 ServicePoint::~ServicePoint() = default;
 
-DAT_RETURN ServicePoint::listen(std::uint16_t port) {
+DAT_RETURN ServicePoint::listen() {
     ia().acceptor().await_quiet();  // a reserved service point whose request the consumer has already seen may still be
                                     // listening
-    const Address local{.host = ia().device()->attributes().host, .service = service_of(port)};
+    const Address local{.host = ia().device()->attributes().host, .service = service_of(port_of(conn_qual_))};
     auto listener = ia().device()->listen(local, Sharing::Exclusive);
     if (listener.status().code() == Code::Busy) return failed(error(DAT_CONN_QUAL_IN_USE), listener.status().where());
     if (listener.status().code() == Code::PermissionDenied)
@@ -38,8 +38,6 @@ DAT_RETURN ServicePoint::listen(std::uint16_t port) {
     listener_ = std::move(*listener);
     return success;
 }
-
-void ServicePoint::start() { ia().acceptor().add(*this); }
 
 void ServicePoint::stop() noexcept {
     if (listener_ != nullptr) ia().acceptor().remove(*this);
@@ -102,38 +100,30 @@ void ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept 
 
 Ep* ServicePoint::make_endpoint() { return resolve<Ep>(ia().adopt(Ep::create_for_request(ia()))); }
 
-/// Transfers a service point to its IA and starts accepting requests, which may destroy it immediately.
+/// Transfers a service point to its IA and accepts requests, which may destroy it immediately.
 template <class T>
-DAT_HANDLE ServicePoint::launch(std::unique_ptr<T> point) {
+DAT_RETURN ServicePoint::launch(std::unique_ptr<T> point, DAT_HANDLE& handle) {
     T& started = *point;
-    const DAT_HANDLE handle = started.ia().adopt(std::move(point));
+    if (const DAT_RETURN result = started.listen(); result != success) return result;
+    const DAT_HANDLE adopted = started.ia().adopt(std::move(point));
     try {
-        started.start();
+        started.ia().acceptor().add(started);
     } catch (...) {
-        (void)claim<T>(handle);
+        (void)claim<T>(adopted);
         throw;
     }
-    return handle;
+    handle = adopted;
+    return success;
 }
 
 // ---- Kinds of service points --------------------------------------------------------------------------------------
 
-DAT_RETURN Psp::create(Ia& ia, DAT_CONN_QUAL qual, Evd& evd, DAT_PSP_FLAGS flags, DAT_HANDLE& handle) {
-    std::unique_ptr<Psp> created(new Psp(ia, qual, evd, flags));
-    if (const DAT_RETURN result = created->listen(port_of(qual)); result != success) return result;
-    handle = launch(std::move(created));
-    return success;
-}
-
 Ep* Psp::provide_endpoint() { return flags_ == DAT_PSP_PROVIDER_FLAG ? make_endpoint() : nullptr; }
 
-DAT_RETURN Rsp::create(Ia& ia, DAT_CONN_QUAL qual, Ep* ep, Evd& evd, DAT_HANDLE& handle) {
-    std::unique_ptr<Rsp> created(new Rsp(ia, qual, handle_of(ep), evd));
-    if (const DAT_RETURN result = created->listen(port_of(qual)); result != success) return result;
-    if (ep != nullptr && (ep->state() != EndpointState::Unconnected || !ep->follow(EndpointTrigger::Reserve)))
-        return ep->wrong_state();
-    created->ep_ = Use<Ep>(ep);
-    handle = launch(std::move(created));
+DAT_RETURN Rsp::reserve(Ep* ep) {
+    if (ep == nullptr) return success;
+    if (ep->state() != EndpointState::Unconnected || !ep->follow(EndpointTrigger::Reserve)) return ep->wrong_state();
+    ep_ = Use<Ep>(ep);
     return success;
 }
 
@@ -155,14 +145,6 @@ Csp::Csp(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd)
     : ServicePoint(ia, handle_type, port, evd),
       comm_(comm),
       address_(SocketAddress(ia.device()->attributes().host, port).storage) {}
-
-DAT_RETURN Csp::create(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd, DAT_HANDLE& handle) {
-    std::unique_ptr<Csp> created(new Csp(ia, comm, port, evd));
-    if (const DAT_RETURN result = created->listen(port); result != success)
-        return DAT_GET_TYPE(result) == DAT_CONN_QUAL_IN_USE ? error(DAT_PORT_IN_USE) : result;
-    handle = launch(std::move(created));
-    return success;
-}
 
 void Psp::query(DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM& param) const noexcept {
     if ((mask & DAT_PSP_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
@@ -190,41 +172,43 @@ void Csp::query(DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM& param) noexcept {
 namespace {
 
 DAT_RETURN find_evd(const Ia& owner, DAT_EVD_HANDLE evd, Evd*& dispatcher) noexcept {
-    dispatcher = resolve<Evd>(evd);
-    if (dispatcher == nullptr || &dispatcher->ia() != &owner || !dispatcher->takes(DAT_EVD_CR_FLAG))
+    dispatcher = resolve_in<Evd>(owner, evd);
+    if (dispatcher == nullptr || !dispatcher->takes(DAT_EVD_CR_FLAG))
         return invalid_handle(DAT_INVALID_HANDLE_EVD_CR,
                               "evd_handle is no EVD of this adapter that was created with DAT_EVD_CR_FLAG");
     return success;
 }
 
-bool is_known(DAT_PSP_FLAGS flags) noexcept { return flags == DAT_PSP_CONSUMER_FLAG || flags == DAT_PSP_PROVIDER_FLAG; }
+/// Checks the common arguments of the calls that create a public service point.
+DAT_RETURN check_psp(const Ia& owner, DAT_EVD_HANDLE evd, DAT_PSP_FLAGS flags, const DAT_PSP_HANDLE* psp,
+                     Evd*& dispatcher) noexcept {
+    if (const DAT_RETURN result = find_evd(owner, evd, dispatcher); result != success) return result;
+    if (flags != DAT_PSP_CONSUMER_FLAG && flags != DAT_PSP_PROVIDER_FLAG)
+        return invalid_parameter(DAT_INVALID_ARG4, explain("psp_flags is %d", static_cast<int>(flags)));
+    return psp == nullptr ? invalid_parameter(DAT_INVALID_ARG5, "psp_handle is null") : success;
+}
 
 }  // namespace
 
 DAT_RETURN calls::psp_create(Ia& owner, DAT_CONN_QUAL qual, DAT_EVD_HANDLE evd, DAT_PSP_FLAGS flags,
                              DAT_PSP_HANDLE* psp) {
     Evd* dispatcher = nullptr;
-    if (const DAT_RETURN result = find_evd(owner, evd, dispatcher); result != success) return result;
-    if (!is_known(flags))
-        return invalid_parameter(DAT_INVALID_ARG4, explain("psp_flags is %d", static_cast<int>(flags)));
-    if (psp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "psp_handle is null");
-    return Psp::create(owner, qual, *dispatcher, flags, *psp);
+    if (const DAT_RETURN result = check_psp(owner, evd, flags, psp, dispatcher); result != success) return result;
+    return ServicePoint::launch(std::make_unique<Psp>(owner, qual, *dispatcher, flags), *psp);
 }
 
 DAT_RETURN calls::psp_create_any(Ia& owner, DAT_CONN_QUAL* qual, DAT_EVD_HANDLE evd, DAT_PSP_FLAGS flags,
                                  DAT_PSP_HANDLE* psp) {
     Evd* dispatcher = nullptr;
-    if (const DAT_RETURN result = find_evd(owner, evd, dispatcher); result != success) return result;
+    if (const DAT_RETURN result = check_psp(owner, evd, flags, psp, dispatcher); result != success) return result;
     if (qual == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "conn_qual is null");
-    if (!is_known(flags))
-        return invalid_parameter(DAT_INVALID_ARG4, explain("psp_flags is %d", static_cast<int>(flags)));
-    if (psp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "psp_handle is null");
     constexpr std::uint16_t first = 49152;  // the range of dynamic ports (RFC 6335)
     constexpr std::uint16_t count = 65535 - first;
     const std::uint32_t start = std::random_device()();
     for (std::uint32_t i = 0; i < count; ++i) {
         const DAT_CONN_QUAL candidate = first + (start + i) % count;
-        const DAT_RETURN result = Psp::create(owner, candidate, *dispatcher, flags, *psp);
+        const DAT_RETURN result =
+            ServicePoint::launch(std::make_unique<Psp>(owner, candidate, *dispatcher, flags), *psp);
         if (DAT_GET_TYPE(result) == DAT_CONN_QUAL_IN_USE) continue;
         if (result != success) return result;
         *qual = candidate;
@@ -239,13 +223,14 @@ DAT_RETURN calls::psp_free(DAT_PSP_HANDLE psp) { return destroy<Psp>(psp); }
 
 DAT_RETURN calls::rsp_create(Ia& owner, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep, DAT_EVD_HANDLE evd, DAT_RSP_HANDLE* rsp) {
     Evd* dispatcher = nullptr;
-    Ep* endpoint = resolve<Ep>(ep);
+    Ep* endpoint = resolve_in<Ep>(owner, ep);
     if (const DAT_RETURN result = find_evd(owner, evd, dispatcher); result != success) return result;
-    if (ep != DAT_HANDLE_NULL && (endpoint == nullptr || &endpoint->ia() != &owner))
+    if (ep != DAT_HANDLE_NULL && endpoint == nullptr)
         return invalid_handle(DAT_INVALID_HANDLE_EP, "ep_handle is no endpoint of this adapter");
     if (rsp == nullptr) return invalid_parameter(DAT_INVALID_ARG5, "rsp_handle is null");
-    if (endpoint != nullptr && endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
-    return Rsp::create(owner, qual, endpoint, *dispatcher, *rsp);
+    auto created = std::make_unique<Rsp>(owner, qual, handle_of(endpoint), *dispatcher);
+    if (const DAT_RETURN result = created->reserve(endpoint); result != success) return result;
+    return ServicePoint::launch(std::move(created), *rsp);
 }
 
 DAT_RETURN calls::rsp_free(DAT_RSP_HANDLE rsp) { return destroy<Rsp>(rsp); }
@@ -269,7 +254,9 @@ DAT_RETURN calls::csp_create(Ia& owner, DAT_COMM* comm, DAT_IA_ADDRESS_PTR addre
         return failed(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE),
                       explain("%s is not the address of the adapter, which is %s", text_of(host).c_str(),
                               text_of(owner.device()->attributes().host).c_str()));
-    return Csp::create(owner, *comm, port_of(address), *dispatcher, *csp);
+    const DAT_RETURN result =
+        ServicePoint::launch(std::make_unique<Csp>(owner, *comm, port_of(address), *dispatcher), *csp);
+    return DAT_GET_TYPE(result) == DAT_CONN_QUAL_IN_USE ? error(DAT_PORT_IN_USE) : result;
 }
 
 DAT_RETURN calls::csp_free(DAT_CSP_HANDLE csp) { return destroy<Csp>(csp); }

@@ -24,6 +24,10 @@ public:
     DAT_CONN_QUAL conn_qual() const noexcept { return conn_qual_; }
     DAT_EVD_HANDLE evd() const noexcept { return evd_.handle(); }
 
+    /// Creates a service point. DAT_CONN_QUAL_IN_USE: the port is already in use.
+    template <class T>
+    static DAT_RETURN launch(std::unique_ptr<T> point, DAT_HANDLE& handle);
+
     /// Takes the pending requests and reports each of them. Called by the acceptor. Returns false if a request is
     /// pending but cannot be taken now.
     bool on_request() noexcept;
@@ -37,16 +41,11 @@ protected:
     /// Creates an endpoint for a request.
     Ep* make_endpoint();
 
-    /// DAT_CONN_QUAL_IN_USE: the port is already in use.
-    DAT_RETURN listen(std::uint16_t port);
-
-    template <class T>
-    static DAT_HANDLE launch(std::unique_ptr<T> point);
     /// Stops taking requests. Must be called by the destructors of derived classes.
     void stop() noexcept;
 
 private:
-    void start();
+    DAT_RETURN listen();
 
     /// Returns the endpoint for the next request, or null if the consumer provides one.
     virtual Ep* provide_endpoint() { return nullptr; }
@@ -64,13 +63,12 @@ class Psp final : public ServicePoint {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_PSP;
 
-    static DAT_RETURN create(Ia& ia, DAT_CONN_QUAL qual, Evd& evd, DAT_PSP_FLAGS flags, DAT_HANDLE& handle);
+    Psp(Ia& ia, DAT_CONN_QUAL qual, Evd& evd, DAT_PSP_FLAGS flags)
+        : ServicePoint(ia, handle_type, qual, evd), flags_(flags) {}
     ~Psp() override { stop(); }
     void query(DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM& param) const noexcept;
 
 private:
-    Psp(Ia& ia, DAT_CONN_QUAL qual, Evd& evd, DAT_PSP_FLAGS flags)
-        : ServicePoint(ia, handle_type, qual, evd), flags_(flags) {}
     Ep* provide_endpoint() override;
     DAT_SP_HANDLE sp_handle() const noexcept override { return {.psp_handle = handle()}; }
 
@@ -83,13 +81,14 @@ public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_RSP;
 
     /// `ep`: null if the provider creates an endpoint for the request.
-    static DAT_RETURN create(Ia& ia, DAT_CONN_QUAL qual, Ep* ep, Evd& evd, DAT_HANDLE& handle);
+    Rsp(Ia& ia, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep, Evd& evd)
+        : ServicePoint(ia, handle_type, qual, evd), ep_handle_(ep) {}
     ~Rsp() override;
+    /// Reserves the endpoint, before the service point is launched.
+    DAT_RETURN reserve(Ep* ep);
     void query(DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM& param) const noexcept;
 
 private:
-    Rsp(Ia& ia, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep, Evd& evd)
-        : ServicePoint(ia, handle_type, qual, evd), ep_handle_(ep) {}
     Ep* provide_endpoint() override;
     DAT_SP_HANDLE sp_handle() const noexcept override { return {.rsp_handle = DAT_HANDLE_NULL}; }
     void on_reported() noexcept override;
@@ -102,12 +101,11 @@ class Csp final : public ServicePoint {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_CSP;
 
-    static DAT_RETURN create(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd, DAT_HANDLE& handle);
+    Csp(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd);
     ~Csp() override { stop(); }
     void query(DAT_CSP_PARAM_MASK mask, DAT_CSP_PARAM& param) noexcept;
 
 private:
-    Csp(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd);
     DAT_SP_HANDLE sp_handle() const noexcept override { return {.csp_handle = handle()}; }
 
     DAT_COMM comm_;

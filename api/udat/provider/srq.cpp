@@ -19,7 +19,7 @@ DAT_RETURN too_deep(DAT_COUNT wanted, const DeviceAttributes& limits) noexcept {
 
 Srq::Srq(Pz& pz, const DAT_SRQ_ATTR& attr) : Object(pz.ia(), pz.ia().provider(), handle_type), pz_(&pz), attr_(attr) {}
 
-DAT_RETURN Srq::create(Pz& pz, const DAT_SRQ_ATTR& attr, std::unique_ptr<Srq>& srq) {
+DAT_RETURN Srq::create(Pz& pz, const DAT_SRQ_ATTR& attr, DAT_SRQ_HANDLE& srq) {
     std::unique_ptr<Srq> created(new Srq(pz, attr));
     auto queue = SharedReceiveQueue::create(pz.domain(), static_cast<std::uint32_t>(attr.max_recv_dtos),
                                             reinterpret_cast<std::uint64_t>(created->handle()));
@@ -27,7 +27,7 @@ DAT_RETURN Srq::create(Pz& pz, const DAT_SRQ_ATTR& attr, std::unique_ptr<Srq>& s
     created->queue_ = std::move(*queue);
     if (attr.low_watermark != DAT_SRQ_LW_DEFAULT)
         if (const DAT_RETURN result = created->set_low_watermark(attr.low_watermark); result != success) return result;
-    srq = std::move(created);
+    srq = pz.ia().adopt(std::move(created));
     return success;
 }
 
@@ -75,8 +75,8 @@ void Srq::query(DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM& param) const noexcept {
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
 DAT_RETURN calls::srq_create(Ia& owner, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR* attr, DAT_SRQ_HANDLE* srq) {
-    Pz* zone = resolve<Pz>(pz);
-    if (zone == nullptr || &zone->ia() != &owner) return foreign_pz();
+    Pz* zone = resolve_in<Pz>(owner, pz);
+    if (zone == nullptr) return foreign_pz();
     if (attr == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "srq_attr is null");
     if (srq == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "srq_handle is null");
     const DeviceAttributes& limits = owner.device()->attributes();
@@ -91,10 +91,7 @@ DAT_RETURN calls::srq_create(Ia& owner, DAT_PZ_HANDLE pz, DAT_SRQ_ATTR* attr, DA
         return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ),
                       explain("max_recv_iov %d asked for, max_iov_segments_per_dto is %u", attr->max_recv_iov,
                               most_segments(limits)));
-    std::unique_ptr<Srq> created;
-    if (const DAT_RETURN result = Srq::create(*zone, *attr, created); result != success) return result;
-    *srq = owner.adopt(std::move(created));
-    return success;
+    return Srq::create(*zone, *attr, *srq);
 }
 
 DAT_RETURN calls::srq_resize(Srq& queue, DAT_COUNT max_recv_dtos) {
@@ -111,10 +108,7 @@ DAT_RETURN calls::srq_set_lw(Srq& queue, DAT_COUNT low_watermark) {
 }
 
 DAT_RETURN calls::srq_post_recv(DAT_SRQ_HANDLE srq, DAT_COUNT segments, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie) {
-    Srq* queue = resolve_held<Srq>(srq);
-    const DAT_RETURN result =
-        queue == nullptr ? invalid_handle(DAT_INVALID_HANDLE_SRQ) : queue->post(cookie, segments, iov);
-    return result == success ? success : report_failure("dat_srq_post_recv", srq, result);
+    return with_held<Srq>("dat_srq_post_recv", srq, [&](Srq& queue) { return queue.post(cookie, segments, iov); });
 }
 
 DAT_RETURN calls::srq_free(Srq& queue) {

@@ -14,7 +14,7 @@ class Srq final : public Object {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_SRQ;
 
-    static DAT_RETURN create(Pz& pz, const DAT_SRQ_ATTR& attr, std::unique_ptr<Srq>& srq);
+    static DAT_RETURN create(Pz& pz, const DAT_SRQ_ATTR& attr, DAT_SRQ_HANDLE& srq);
 
     const std::shared_ptr<SharedReceiveQueue>& queue() const noexcept { return queue_; }
     const Pz& pz() const noexcept { return *pz_; }

@@ -184,15 +184,6 @@ namespace {
            iov->segment_length != 0 && endpoint->state() == EndpointState::Connected;
 }
 
-/// Reports the failure of a post. A successful one takes no longer for it.
-[[gnu::always_inline]] inline DAT_RETURN reported(const char* call, const Ep& ep, DAT_RETURN result) noexcept {
-    return result == success ? success : report_failure(call, ep.handle(), result);
-}
-
-[[gnu::cold, gnu::noinline]] DAT_RETURN report_invalid(const char* call, DAT_EP_HANDLE ep) noexcept {
-    return report_failure(call, ep, invalid_handle(DAT_INVALID_HANDLE_EP));
-}
-
 }  // namespace
 
 [[gnu::always_inline]] inline DAT_RETURN Ep::result_of(const Status& status, QueueKind queue) const noexcept {
@@ -283,9 +274,8 @@ DAT_RETURN Ep::bind(MemoryWindow& window, BindRequest request, DAT_COMPLETION_FL
 
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_send(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
                                                           DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
-    Ep* endpoint = resolve_held<Ep>(ep);
-    if (endpoint == nullptr) return report_invalid("dat_ep_post_send", ep);
-    return reported("dat_ep_post_send", *endpoint, endpoint->post_send(cookie, segments, iov, flags));
+    return with_held<Ep>("dat_ep_post_send", ep,
+                         [&](Ep& endpoint) { return endpoint.post_send(cookie, segments, iov, flags); });
 }
 
 DAT_RETURN calls::ep_post_send_with_invalidate(Ep& endpoint, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
@@ -299,19 +289,17 @@ DAT_RETURN calls::ep_post_send_with_invalidate(Ep& endpoint, DAT_COUNT segments,
 
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_recv(DAT_EP_HANDLE ep, DAT_COUNT segments, DAT_LMR_TRIPLET* iov,
                                                           DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags) {
-    Ep* endpoint = resolve_held<Ep>(ep);
-    if (endpoint == nullptr) return report_invalid("dat_ep_post_recv", ep);
-    return reported("dat_ep_post_recv", *endpoint, endpoint->post_receive(cookie, segments, iov, flags));
+    return with_held<Ep>("dat_ep_post_recv", ep,
+                         [&](Ep& endpoint) { return endpoint.post_receive(cookie, segments, iov, flags); });
 }
 
 [[gnu::flatten, gnu::hot]] DAT_RETURN calls::ep_post_rdma_read(DAT_EP_HANDLE ep, DAT_COUNT segments,
                                                                DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                                                const DAT_RMR_TRIPLET* remote,
                                                                DAT_COMPLETION_FLAGS flags) {
-    Ep* endpoint = resolve_held<Ep>(ep);
-    if (endpoint == nullptr) return report_invalid("dat_ep_post_rdma_read", ep);
-    return reported("dat_ep_post_rdma_read", *endpoint,
-                    endpoint->post_rdma(Opcode::RdmaRead, cookie, segments, iov, remote, flags));
+    return with_held<Ep>("dat_ep_post_rdma_read", ep, [&](Ep& endpoint) {
+        return endpoint.post_rdma(Opcode::RdmaRead, cookie, segments, iov, remote, flags);
+    });
 }
 
 DAT_RETURN calls::ep_post_rdma_read_to_rmr(Ep& endpoint, const DAT_RMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
@@ -332,10 +320,9 @@ DAT_RETURN calls::ep_post_rdma_read_to_rmr(Ep& endpoint, const DAT_RMR_TRIPLET* 
                                                                 DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                                                                 const DAT_RMR_TRIPLET* remote,
                                                                 DAT_COMPLETION_FLAGS flags) {
-    Ep* endpoint = resolve_held<Ep>(ep);
-    if (endpoint == nullptr) return report_invalid("dat_ep_post_rdma_write", ep);
-    return reported("dat_ep_post_rdma_write", *endpoint,
-                    endpoint->post_rdma(Opcode::RdmaWrite, cookie, segments, iov, remote, flags));
+    return with_held<Ep>("dat_ep_post_rdma_write", ep, [&](Ep& endpoint) {
+        return endpoint.post_rdma(Opcode::RdmaWrite, cookie, segments, iov, remote, flags);
+    });
 }
 
 }  // namespace viaduct::dat

@@ -153,7 +153,8 @@ EpState to_ep_state(EndpointState state, bool provider_made) noexcept {
 const char* name_of(DAT_EVENT_NUMBER number) noexcept {
     switch (number) {
 #define CONSTANT(name) \
-    case name: return #name;
+    case name:         \
+        return #name;
 #include "dat_event_number.inc"
 #undef CONSTANT
     }
