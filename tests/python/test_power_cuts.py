@@ -8,7 +8,7 @@ import pytest
 from viaduct import pytest_plugin
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build/release"))
-CUTS = int(os.environ.get("VIADUCT_TEST_CUTS", "200"))
+CUTS = int(os.environ.get("VIADUCT_TEST_CUTS", "60"))
 # A server and a client that appends a line. All words of the lines differ, because the log may have the remains of a
 # line that was lost.
 APPEND = """

@@ -48,6 +48,7 @@ BEFORE = {
     VIADUCT_CONNECT_RETRY_MS=50000 ./program client 127.0.0.1 7204 "over the valley"
 } &
 """,
+    "vi-run --power-cut": "echo true > append.sh\n",
     "vi-run": "vi-run --adapter ib0 dtest -P ib0 & until_it_listens 15828\n" + TRACED,
     # The trace of the block before, which Debian 13 has no dtest for.
     "vi-port": TRACED + """vi-run --trace=calls.txt ./program
