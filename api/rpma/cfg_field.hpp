@@ -45,6 +45,7 @@ int get_field(const void* handle, std::atomic<Value> Cfg::Fields::*field, Value*
         return Entry::run(nullptr, [&] { return destroy<Class>(cfg_ptr); });  \
     }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): types
 #define CFG_FIELD(cfg, Class, field, Value)                                       \
     int rpma_##cfg##_set_##field(struct rpma_##cfg* handle, Value value) {        \
         return set_field<Class>(handle, &Class::Fields::field, value);            \
@@ -52,3 +53,4 @@ int get_field(const void* handle, std::atomic<Value> Cfg::Fields::*field, Value*
     int rpma_##cfg##_get_##field(const struct rpma_##cfg* handle, Value* value) { \
         return get_field<Class>(handle, &Class::Fields::field, value);            \
     }
+// NOLINTEND(bugprone-macro-parentheses)

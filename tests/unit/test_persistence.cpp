@@ -155,9 +155,9 @@ TEST_CASE("persistence: the power fails before the flush, after it or later") {
         CHECK(is_killed([&] {
             Persistence persistence(setting);
             watch(persistence, memory);
-            for (std::size_t i = 0; i < 3; ++i) {
-                std::ranges::fill(memory.subspan(i * 4096, 4096), after);
-                persistence.flush(address_of(&memory[i * 4096]), 4096);
+            for (const std::size_t begin : {0, 4096, 8192}) {
+                std::ranges::fill(memory.subspan(begin, 4096), after);
+                persistence.flush(address_of(&memory[begin]), 4096);
             }
         }));
         CHECK(new_words(memory.first(4096)) == 512);

@@ -490,7 +490,7 @@ void Evd::set_enabled(bool enabled) noexcept {
     notified->update_watches(*this);
     if (!enabled) return;
     const std::lock_guard lock(lock_);
-    if (cno_ && events_.size() != 0) cno_->trigger(handle());
+    if (cno_ && !events_.empty()) cno_->trigger(handle());
 }
 
 Cno* Evd::cno() const noexcept {

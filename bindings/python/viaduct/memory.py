@@ -64,8 +64,8 @@ class Pinned:
         return self.view.readonly
 
     def extent(self, part: slice) -> tuple[int, int]:
-        """Returns the start and the end of a slice as byte offsets. Unlike slices of a memoryview, which become shorter,
-        raises IndexError if the slice is not within the buffer; ValueError if it has a step."""
+        """Returns the start and the end of a slice as byte offsets. Unlike slices of a memoryview, which become
+        shorter, raises IndexError if the slice is not within the buffer; ValueError if it has a step."""
         if not isinstance(part, slice):
             raise TypeError(f"a region takes a slice, such as region[0:8], not {type(part).__name__}") from None
         if part.step is not None and part.step != 1:

@@ -2,7 +2,6 @@
 """Endpoints."""
 from __future__ import annotations
 
-import typing
 
 from viaduct import _core, _waiting
 from viaduct._arguments import MISTAKES, awaits, explain, quick

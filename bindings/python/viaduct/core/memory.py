@@ -77,8 +77,8 @@ class MemoryRegion(Held):
         return self._pinned.nbytes
 
     def __getitem__(self, part: slice) -> Piece:
-        """Returns a piece of the region. Raises IndexError if the slice is not within the region, ValueError if it has a
-        step."""
+        """Returns a piece of the region. Raises IndexError if the slice is not within the region, ValueError if it
+        has a step."""
         start, stop = self._pinned.extent(part)
         return Piece(self._pinned.address + start, stop - start, self.key)
 

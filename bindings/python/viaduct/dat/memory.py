@@ -84,8 +84,8 @@ class Lmr(DatObject):
         return self._memory.nbytes
 
     def __getitem__(self, part: slice) -> LmrTriplet:
-        """Returns a piece of the region. Raises IndexError if the slice is not within the region, ValueError if it has a
-        step."""
+        """Returns a piece of the region. Raises IndexError if the slice is not within the region, ValueError if it
+        has a step."""
         start, stop = self._memory.extent(part)
         piece = LmrTriplet(self._memory.address + start, stop - start, self.lmr_context)
         piece.view = self.view[start:stop]

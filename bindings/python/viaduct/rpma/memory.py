@@ -82,8 +82,8 @@ class MrLocal(Object):
         return f"{len(self)} bytes, {self.usage!s}"
 
     def __getitem__(self, part: slice) -> Piece:
-        """Returns a piece of the region. Raises IndexError if the slice is not within the region, ValueError if it has a
-        step."""
+        """Returns a piece of the region. Raises IndexError if the slice is not within the region, ValueError if it
+        has a step."""
         start, stop = self._pinned.extent(part)
         return Piece(self, start, stop - start)
 
