@@ -104,9 +104,9 @@ class Vi(Handled):
 
         remote: Nic.net_address() makes addresses of other NICs; a number is a discriminator of this NIC, for a peer
         on the same host. local: an address of this NIC, which the peer sees as remote_address. Waits for
-        the answer, at most `timeout` seconds. Raises TimeoutError; Error: NO_MATCH (no server waits there), REJECT, INVALID_STATE (the VI is not
-        idle, or disconnect() was called meanwhile), NOT_REACHABLE, INVALID_PARAMETER (also for timeout 0),
-        INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS (the attribute differs from the peer's).
+        the answer, at most `timeout` seconds. Raises TimeoutError; Error: NO_MATCH (no server waits there), REJECT,
+        INVALID_STATE (the VI is not idle, or disconnect() was called meanwhile), NOT_REACHABLE, INVALID_PARAMETER (also
+        for timeout 0), INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS (the attribute differs from the peer's).
         """
         return self.nic._from_raw(_vipl.VipConnectRequest(self.handle, self.nic._address(local),
                                                           self._remote(remote), timeout))
