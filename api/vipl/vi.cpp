@@ -221,20 +221,24 @@ VIP_RETURN Vi::post_any_receive(VIP_DESCRIPTOR* descriptor) noexcept {
 VIP_RETURN Vi::refuse_post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, QueueKind queue) noexcept {
     if (descriptor == nullptr) return Entry::refuse(handle(), "DescriptorPtr is NULL", post_call(queue));
     return refuse(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, queue,
-                  why_not_postable(descriptor, memory));
+                  why_not_postable(descriptor, memory, this->queue(queue)));
 }
 
-/// See postable().
-Reason Vi::why_not_postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) const noexcept {
-    const auto address = reinterpret_cast<std::uintptr_t>(descriptor);
-    if (address % VIP_DESCRIPTOR_ALIGNMENT != 0)
+/// Reads what postable() reads, because another thread may deregister the memory meanwhile.
+Reason Vi::why_not_postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, WorkQueue& queue) const noexcept {
+    if (reinterpret_cast<std::uintptr_t>(descriptor) % VIP_DESCRIPTOR_ALIGNMENT != 0)
         return explain("its address is not a multiple of %d", VIP_DESCRIPTOR_ALIGNMENT);
-    const MemoryRegion* const region = nic_.regions.find(memory);
-    if (region == nullptr) return explain("MemoryHandle %#x is not one of registered memory", memory);
-    if (region->domain().get() != domain_.load(std::memory_order_relaxed))
+    const DescriptorMemory& region = queue.find_memory(memory);
+    const ProtectionDomain* const domain = region.domain.load(std::memory_order_relaxed);
+    if (domain == nullptr)
+        return explain("MemoryHandle %#x is not one of registered memory, or that has no room for a descriptor",
+                       memory);
+    if (domain != domain_.load(std::memory_order_relaxed))
         return explain("the memory of handle %#x has another protection tag than the VI", memory);
-    return explain("the descriptor is not inside the memory of handle %#x, which has %llu bytes at %p", memory,
-                   static_cast<unsigned long long>(region->length()), region->address());
+    return explain(
+        "the descriptor is not inside the memory of handle %#x, which has %llu bytes at %p", memory,
+        static_cast<unsigned long long>(region.room.load(std::memory_order_relaxed) + sizeof(VIP_CONTROL_SEGMENT)),
+        reinterpret_cast<void*>(region.begin.load(std::memory_order_relaxed)));
 }
 
 /// The descriptor was not posted. As with hardware, the program is notified later by an asynchronous error (guide,

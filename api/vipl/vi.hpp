@@ -80,8 +80,8 @@ private:
     [[gnu::noinline, gnu::cold]] VIP_RETURN refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource,
                                                    VIP_DESCRIPTOR* descriptor, QueueKind queue,
                                                    const Reason& why) noexcept;
-    [[gnu::noinline, gnu::cold]] Reason why_not_postable(const VIP_DESCRIPTOR* descriptor,
-                                                         VIP_MEM_HANDLE memory) const noexcept;
+    [[gnu::noinline, gnu::cold]] Reason why_not_postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
+                                                         WorkQueue& queue) const noexcept;
     /// Says what is wrong with a descriptor that will complete with an error.
     [[gnu::noinline, gnu::cold]] void explain_fault(const VIP_DESCRIPTOR& descriptor, QueueKind queue,
                                                     CompletionCode code) noexcept;
