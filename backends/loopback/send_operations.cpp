@@ -378,12 +378,11 @@ SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
     const bool told = request.opcode != Opcode::RdmaWrite || support::reports_refusals(endpoint_.attributes());
     const CompletionCode code = told ? CompletionCode::RemoteProtection : CompletionCode::Success;
     if (support::wants_reasons())
-        explain_refusal(
-            operation, code,
-            support::why_inaccessible(
-                support::use_of(request.opcode), request.remote, bytes_accessed(operation),
-                connection_->peer().region(request.remote.key),
-                {connection_->remote_attributes().access, connection_->peer_domain(), connection_->peer_number()}));
+        explain(operation, code,
+                support::why_inaccessible(
+                    support::use_of(request.opcode), request.remote, bytes_accessed(operation),
+                    connection_->peer().region(request.remote.key),
+                    {connection_->remote_attributes().access, connection_->peer_domain(), connection_->peer_number()}));
     return finish_refused(operation, code);
 }
 
@@ -394,7 +393,7 @@ SendQueue::Outcome SendQueue::finish_without_receive(Operation& operation) noexc
     ring_.ring();
     const CompletionCode code =
         support::reports_refusals(endpoint_.attributes()) ? CompletionCode::RemoteOperation : CompletionCode::Success;
-    if (support::wants_reasons()) explain_refusal(operation, code, "the peer has posted no receive");
+    if (support::wants_reasons()) explain(operation, code, "the peer has posted no receive");
     return finish_refused(operation, code);
 }
 

@@ -165,28 +165,12 @@ private:
             failed.why = why_too_long(arrival.total, entry.room(), endpoint.max_transfer_bytes());
         else if (arrival.operation == CompletedOperation::ReceiveRdmaWrite)
             failed.why = "the RDMA write that announces itself was refused";
-        else
-            explain_pieces(failed, arrival, entry);
+        else if (!find_unusable(entry.sges.span(), arrival.total, true, endpoint, failed))
+            failed.why = arrival.invalidates
+                             ? explain("the message invalidates window %#x, which this endpoint has not bound",
+                                       arrival.immediate)
+                             : "its memory is not mapped any more, or cannot be written";
         endpoint.tell(failed);
-    }
-
-    void explain_pieces(FailedRequest& failed, const Arrival& arrival, const Receive& entry) noexcept {
-        auto& endpoint = queue().endpoint();
-        std::uint64_t left = arrival.total;
-        for (int i = 0; const Sge& sge : entry.sges.span()) {
-            const std::uint64_t used = std::min<std::uint64_t>(sge.length, left);
-            failed.why = why_unusable(sge, used, endpoint.own_region(sge.key), endpoint.domain_id(), true);
-            if (!failed.why.empty()) {
-                failed.piece = i;
-                return;
-            }
-            left -= used;
-            ++i;
-        }
-        failed.why =
-            arrival.invalidates
-                ? explain("the message invalidates window %#x, which this endpoint has not bound", arrival.immediate)
-                : "its memory is not mapped any more, or cannot be written";
     }
 
     /// Completes the receive. The data are in place; a window that the peer wants to invalidate is invalidated now.

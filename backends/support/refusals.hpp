@@ -2,8 +2,10 @@
 // Why queues that are software refuse a request, in words. Called after the refusal, so none of this has to be fast.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "backends/support/region_view.hpp"
 #include "core/failed_request.hpp"
@@ -16,6 +18,24 @@ bool wants_reasons() noexcept;
 /// Why the first `bytes` bytes of a piece may not be used; empty if they may. `region`: that of the key, if it has one.
 Reason why_unusable(const Sge& sge, std::uint64_t bytes, const std::optional<RegionView>& region, std::uint32_t domain,
                     bool written) noexcept;
+
+/// Finds the first piece that may not be used, of those for `bytes` bytes. Returns false if all may.
+template <class Endpoint>
+bool find_unusable(std::span<const Sge> pieces, std::uint64_t bytes, bool written, const Endpoint& endpoint,
+                   FailedRequest& failed) noexcept {
+    for (int i = 0; const Sge& sge : pieces) {
+        const std::uint64_t used = std::min<std::uint64_t>(sge.length, bytes);
+        const Reason why = why_unusable(sge, used, endpoint.own_region(sge.key), endpoint.domain_id(), written);
+        if (!why.empty()) {
+            failed.piece = i;
+            failed.why = why;
+            return true;
+        }
+        bytes -= used;
+        ++i;
+    }
+    return false;
+}
 
 /// What an endpoint permits its peer.
 struct Permission {

@@ -90,7 +90,7 @@ protected:
         if (queue().is_attached()) {
             queue().progress();
         } else {
-            if (wants_reasons()) explain_refusal(operation, CompletionCode::Flushed, "the endpoint is not connected");
+            if (wants_reasons()) explain(operation, CompletionCode::Flushed, "the endpoint is not connected");
             flush_all(CompletionCode::Flushed, CompletionCode::Success);
         }
         return {};
@@ -200,8 +200,8 @@ protected:
                       .invalidated = false});
     }
 
-    /// Says why the peer's side refuses a request, which completes with `code`.
-    void explain_refusal(const Operation& operation, CompletionCode code, const Reason& why) noexcept {
+    /// Says why a request completes with `code`.
+    void explain(const Operation& operation, CompletionCode code, const Reason& why) noexcept {
         tell(operation_of(operation.request.opcode), code, operation.request.context, why);
     }
     void tell(CompletedOperation operation, CompletionCode code, std::uint64_t context, const Reason& why) noexcept {
@@ -239,18 +239,8 @@ private:
                 "a right";
         } else if (code != CompletionCode::LocalProtection) {
             failed.why = why_malformed(request, operation.total, endpoint.max_transfer_bytes());
-        } else {
+        } else if (!find_unusable(request.sges, operation.total, fetches(request.opcode), endpoint, failed)) {
             failed.why = "its memory is not mapped any more, or cannot be written";
-            for (int i = 0; const Sge& sge : request.sges) {
-                const Reason why = why_unusable(sge, sge.length, endpoint.own_region(sge.key), endpoint.domain_id(),
-                                                fetches(request.opcode));
-                if (!why.empty()) {
-                    failed.piece = i;
-                    failed.why = why;
-                    break;
-                }
-                ++i;
-            }
         }
         endpoint.tell(failed);
     }
