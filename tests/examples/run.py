@@ -16,7 +16,7 @@ import tempfile
 HOST = "127.0.0.1"
 TIMEOUT = 60
 # Short enough for one slot of the loopback backend, and too long for it.
-TEXTS = ["over the valley", "and far away, " * 250]
+TEXTS = ["hello, receiver", "a longer one; " * 250]
 
 
 BUILD, SOURCES = (pathlib.Path(directory) for directory in sys.argv[4:])

@@ -34,7 +34,7 @@ int main() try {
                                 .observer = &observer};
     const auto client = Endpoint::create(config).value_or_throw(), server = Endpoint::create(config).value_or_throw();
 
-    char memory[48] = "over the valley";  // the client's, and from 16 on the server's
+    char memory[48] = "hello, receiver";  // the client's, and from 16 on the server's
     const auto region = MemoryRegion::create(domain, memory, sizeof memory, {.remote_write = true}).value_or_throw();
     const Sge message{memory, region->key(), 16}, room{memory + 16, region->key(), 16};
     server->post_receive({.sges = {&room, 1}}).or_throw();  // before connecting: no message can come too early

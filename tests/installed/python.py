@@ -11,7 +11,7 @@ if pathlib.Path(sys.argv[1]).resolve() not in pathlib.Path(viaduct.__file__).res
 
 with core.Device() as device:
     client, server = device.endpoint(), device.endpoint()
-    memory = device.register(bytearray(b"over the valley") + bytearray(15))
+    memory = device.register(bytearray(b"hello, receiver") + bytearray(15))
     server.post_receive(memory[15:])
     with device.listen(b"installed") as listener:
         client.start_connect(device.host, b"installed", timeout=5)
@@ -19,7 +19,7 @@ with core.Device() as device:
     client.next_event(timeout=5)
     client.post_send(memory[:15])
     received = server.wait_receive(timeout=5)
-    if (received.nbytes, bytes(memory.view[15:])) != (15, b"over the valley"):
+    if (received.nbytes, bytes(memory.view[15:])) != (15, b"hello, receiver"):
         sys.exit(f"received {received}, {bytes(memory.view)}")
     name, host = device.name, ".".join(map(str, device.host))
 

@@ -179,7 +179,7 @@ def test_memory_is_synchronised(ia):
 # ---- Transfers -------------------------------------------------------------------------------------------------------
 
 def test_messages(pair):
-    event = pair.send(b"over the valley")
+    event = pair.send(b"hello, receiver")
     assert (event.user_cookie, event.operation, event.ep) == (1, dat.Dtos.RECEIVE, pair.server.ep)
     assert event.event_number is dat.EventNumber.DTO_COMPLETION_EVENT
     assert event.evd is pair.server.received

@@ -221,7 +221,7 @@ def test_the_example_of_the_help(ia, capsys):
         assert listening.wait(TIMEOUT)
         exec(client, {"dat": dat})
     all_of([lambda: exec(server, {"dat": dat, "listening": listening}), connect])
-    assert capsys.readouterr().out == "b'over the valley'\n"
+    assert capsys.readouterr().out == "b'hello, receiver'\n"
 
 
 # ---- Two processes ---------------------------------------------------------------------------------------------------

@@ -487,15 +487,15 @@ def test_completion_queues_tell_which_queue(nic):
 
 def test_names(nic, tmp_path):
     fails(ReturnCode.ERROR_NAMESERVICE, nic.ns_shutdown)
-    fails(ReturnCode.ERROR_NAMESERVICE, nic.ns_get_host_by_name, "valley")
+    fails(ReturnCode.ERROR_NAMESERVICE, nic.ns_get_host_by_name, "peer")
     hosts = tmp_path / "hosts"
-    hosts.write_text("192.0.2.1 valley.example valley\n192.0.2.2 valley\n# nothing\n192.0.2.3 " + "h" * 400 + "\n")
+    hosts.write_text("192.0.2.1 peer.example peer\n192.0.2.2 peer\n# nothing\n192.0.2.3 " + "h" * 400 + "\n")
     nic.ns_init(str(hosts))
     fails(ReturnCode.ERROR_NAMESERVICE, nic.ns_init)
-    assert nic.ns_get_host_by_name("valley") == nic.net_address(b"", "192.0.2.1")
-    assert nic.ns_get_host_by_name("valley", 1) == nic.net_address(b"", "192.0.2.2")
-    fails(ReturnCode.ERROR_NAMESERVICE, nic.ns_get_host_by_name, "valley", 2)
-    assert nic.ns_get_host_by_addr(nic.net_address(b"", "192.0.2.1")) == "valley.example"
+    assert nic.ns_get_host_by_name("peer") == nic.net_address(b"", "192.0.2.1")
+    assert nic.ns_get_host_by_name("peer", 1) == nic.net_address(b"", "192.0.2.2")
+    fails(ReturnCode.ERROR_NAMESERVICE, nic.ns_get_host_by_name, "peer", 2)
+    assert nic.ns_get_host_by_addr(nic.net_address(b"", "192.0.2.1")) == "peer.example"
     assert nic.ns_get_host_by_addr(nic.net_address(b"", "192.0.2.3")) == "h" * 400
     fails(ReturnCode.ERROR_NAMESERVICE, nic.ns_get_host_by_addr, nic.net_address(b"", "192.0.2.9"))
     nic.ns_shutdown()
@@ -557,7 +557,7 @@ def test_the_example_of_the_manual_works(capsys):
         except vipl.Error as error:  # the server is not waiting yet
             assert error.code == ReturnCode.NO_MATCH
     serving.result()
-    assert capsys.readouterr().out == "b'over the valley'\n"
+    assert capsys.readouterr().out == "b'hello, receiver'\n"
 
 
 def names_in_the_manual():

@@ -8,10 +8,10 @@ trap 'rm -f "$received"' EXIT
 "$@" >"$received" &
 server=$!
 
-if ! VIADUCT_CONNECT_RETRY_MS=50000 "$@" "over the valley"; then
+if ! VIADUCT_CONNECT_RETRY_MS=50000 "$@" "hello, receiver"; then
     kill $server
     exit 1
 fi
 
 wait $server
-[ "$(cat "$received")" = "over the valley" ]
+[ "$(cat "$received")" = "hello, receiver" ]

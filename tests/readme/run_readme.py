@@ -45,7 +45,7 @@ BEFORE = {
     "cc program.c $(pkg-config --cflags --libs dat2)": EXAMPLE.format("dat"),
     "cc program.c $(pkg-config --cflags --libs librpma)": EXAMPLE.format("rpma") + """{
     until [ -x program ]; do sleep 0.1; done
-    VIADUCT_CONNECT_RETRY_MS=50000 ./program client 127.0.0.1 7204 "over the valley"
+    VIADUCT_CONNECT_RETRY_MS=50000 ./program client 127.0.0.1 7204 "hello, receiver"
 } &
 """,
     "vi-run --power-cut": "echo true > append.sh\n",

@@ -55,12 +55,12 @@ def connect(device: core.Device, endpoint: core.Endpoint) -> None:
 
 
 def test_server_prints_the_message(device: core.Device, endpoint: core.Endpoint) -> None:
-    message = device.register(b"over the valley\0")
+    message = device.register(b"hello, receiver\0")
     with hello() as program:
         connect(device, endpoint)
         endpoint.post_send(message[:])
         endpoint.wait_send(TIMEOUT)
-        assert program.communicate(timeout=TIMEOUT)[0] == "over the valley\n"
+        assert program.communicate(timeout=TIMEOUT)[0] == "hello, receiver\n"
         assert program.returncode == 0
 
 

@@ -13,7 +13,7 @@ It is the shortest way to write a test. A server and a client, each in its own p
 
     with core.Device() as device:
         endpoint = device.endpoint()
-        region = device.register(b"over the valley")
+        region = device.register(b"hello, receiver")
         endpoint.connect("127.0.0.1", 7204, timeout=5)
         endpoint.post_send(region[:])
         endpoint.wait_send(timeout=5)

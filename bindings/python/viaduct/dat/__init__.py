@@ -18,7 +18,7 @@ A server and a client, each in its own process:
     with dat.ia_open() as ia:
         evd = ia.evd_create(16)
         pz = ia.pz_create()
-        lmr = ia.lmr_create(b"over the valley", pz)
+        lmr = ia.lmr_create(b"hello, receiver", pz)
         ep = ia.ep_create(pz, evd, evd, evd)
         ep.connect("127.0.0.1", 7204, timeout=5)
         evd.wait(timeout=5)

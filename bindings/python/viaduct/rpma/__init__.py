@@ -10,7 +10,7 @@ A server that lets its client write to its memory and waits for a message, and t
         conn.cq.next_wc(timeout=5).check()
 
     with rpma.Peer(rpma.get_ibv_context("127.0.0.1", rpma.IbvContextType.REMOTE)) as peer:
-        memory = peer.mr_reg(b"over the valley")
+        memory = peer.mr_reg(b"hello, receiver")
         conn = peer.connect("127.0.0.1", 7204, timeout=5)
         remote = rpma.MrRemote.from_descriptor(conn.private_data)
         conn.write(remote, 1024, memory[:], flags=rpma.Flags.COMPLETION_ON_ERROR)

@@ -12,7 +12,7 @@ A server and a client, each in its own process:
 
     with vipl.open_nic() as nic:
         vi = nic.create_vi()
-        region = nic.register_mem(bytearray(b"over the valley"))
+        region = nic.register_mem(bytearray(b"hello, receiver"))
         vi.connect_request(nic.net_address(4711), timeout=5)
         vi.post_send(region[:])
         vi.send_wait(timeout=5)
