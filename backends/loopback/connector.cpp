@@ -22,16 +22,11 @@ namespace {
 
 /// The number of times in a row that a connector may lose the race for its peer name before it pauses.
 constexpr int peer_tries = 64;
-constexpr std::chrono::milliseconds peer_pause{1};
 
 /// How long after the deadline an answer may arrive if the listener has already accepted or refused.
 constexpr std::chrono::milliseconds answer_grace{100};
 
 const Status dropped(Code::Unreachable, "the server dropped the request");
-
-/// The first pause before connecting again when there is no listener. The pause is doubled each time, up to the last.
-constexpr std::chrono::milliseconds first_pause{1};
-constexpr std::chrono::milliseconds last_pause{50};
 
 /// How long the thread that connects spins for the answer: twice as long as other waits, because the listener has to
 /// wake up first.
@@ -44,11 +39,7 @@ std::chrono::microseconds spin_time() {
 }  // namespace
 
 Connector::Connector(Endpoint& endpoint, const ConnectParameters& parameters) noexcept
-    : device_(endpoint.device()),
-      owner_(endpoint.ref()),
-      parameters_(parameters),
-      grace_(std::min(Deadline::after(parameters.grace), parameters.deadline)),
-      pause_(first_pause) {}
+    : device_(endpoint.device()), owner_(endpoint.ref()), parameters_(parameters), retry_(parameters) {}
 
 Connector::~Connector() { stop(); }
 
@@ -65,19 +56,18 @@ Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const Co
 Status Connector::attempt() {
     socket_.reset();
     pending_.reset();
-    if (peer_to_peer()) return connect_peer();
     asks_again_ = false;  // now, because the listener may hang up on the request, which starts the next attempt
+    if (peer_to_peer()) return connect_peer();
     const Status status = ask_listener();
     if (status.code() != Code::NoListener) return status;
-    if (grace_.passed()) return was_dropped_ ? dropped : missing_listener(parameters_.remote);
+    if (retry_.is_over()) return was_dropped_ ? dropped : missing_listener(parameters_.remote);
     ask_again();
     return {};
 }
 
 void Connector::ask_again() {
     asks_again_ = true;
-    device_.agent().call_at(std::min(Deadline::after(pause_), grace_), shared_from_this());
-    pause_ = std::min(2 * pause_, last_pause);
+    device_.agent().call_at(retry_.next(), shared_from_this());
 }
 
 Status Connector::ask_listener() {
@@ -108,7 +98,7 @@ Status Connector::connect_peer() {
         if (socket.ok()) return send_request(std::move(*socket));
         if (socket.status().code() != Code::NoListener) return socket.status();
     }
-    device_.agent().call_at(Deadline::after(peer_pause), shared_from_this());
+    ask_again();
     return {};
 }
 
@@ -222,7 +212,7 @@ void Connector::answered(Handshake& answer) {
 
 /// The server may have resources again in a moment.
 void Connector::server_lacks_resources() {
-    if (grace_.passed())
+    if (retry_.is_over())
         return fail({Code::Unreachable,
                      explain("process %d has too few free descriptors (RLIMIT_NOFILE) or too little memory for another "
                              "connection",
@@ -246,7 +236,7 @@ void Connector::answer_hung_up() {
         case wire::Handshake::Abandoned:  // dropped without an answer, so wait for the deadline (guide, section 3.3.4)
             if (parameters_.ends_if_dropped) {  // but the server may be back in a moment
                 was_dropped_ = true;
-                if (grace_.passed() || !offered_->advance(wire::Handshake::Abandoned, wire::Handshake::Offered))
+                if (retry_.is_over() || !offered_->advance(wire::Handshake::Abandoned, wire::Handshake::Offered))
                     return fail(dropped);
                 return ask_again();
             }
@@ -319,15 +309,13 @@ void Connector::on_deadline() noexcept {
 
 /// Asks again, or ends the attempt if the deadline has passed.
 void Connector::check_time() {
-    if (asks_again_) {
+    const bool late = parameters_.deadline.passed();
+    if (asks_again_ && !(late && peer_to_peer())) {
         owner_->endpoint->count_retry();
         if (const Status status = attempt(); !status.ok()) fail(status);
         return;
     }
-    if (!parameters_.deadline.passed()) {
-        if (!pending_ && !socket_ && peer_to_peer()) (void)attempt();
-        return;
-    }
+    if (!late) return;
     const bool asked = socket_ && offered_ != nullptr;
     const bool untaken = asked && offered_->advance(wire::Handshake::Offered, wire::Handshake::Abandoned);
     const bool answer_coming =

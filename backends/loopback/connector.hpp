@@ -10,6 +10,7 @@
 #include "backends/loopback/connection.hpp"
 #include "backends/loopback/listener.hpp"
 #include "core/backend.hpp"
+#include "core/base/retry.hpp"
 
 namespace viaduct::loopback {
 
@@ -60,10 +61,9 @@ private:
     Device& device_;
     const std::shared_ptr<EndpointRef> owner_;
     const ConnectParameters parameters_;
-    const Deadline grace_;  // for retries while there is no listener
-    std::chrono::milliseconds pause_;
+    Retry retry_;
     bool was_dropped_ = false;  // a server has dropped the request
-    bool asks_again_ = false;   // retry after the pause, or at the end of the grace period
+    bool asks_again_ = false;   // the next deadline starts another attempt
     bool stopped_ = false;
     bool has_spun_ = false;
 

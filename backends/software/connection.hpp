@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/software/frames.hpp"
-#include "backends/tcp/link.hpp"
+#include "backends/software/link.hpp"
 #include "core/attributes.hpp"
 #include "core/base/fifo.hpp"
 #include "core/work.hpp"

@@ -13,22 +13,9 @@
 #include "core/reason.hpp"
 
 namespace viaduct::software {
-namespace {
-
-using namespace std::chrono_literals;
-
-/// The first pause before connecting again. The pause is doubled each time, up to the last one.
-constexpr std::chrono::milliseconds first_pause = 1ms;
-constexpr std::chrono::milliseconds last_pause = 50ms;
-
-}  // namespace
 
 Connector::Connector(Endpoint& endpoint, const ConnectParameters& parameters) noexcept
-    : node_(endpoint.node()),
-      endpoint_(&endpoint),
-      parameters_(parameters),
-      grace_(std::min(Deadline::after(parameters.grace), parameters.deadline)),
-      pause_(first_pause) {}
+    : node_(endpoint.node()), endpoint_(&endpoint), parameters_(parameters), retry_(parameters) {}
 
 Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const ConnectParameters& parameters) {
     auto connector = std::make_shared<Connector>(endpoint, parameters);
@@ -124,15 +111,13 @@ bool Connector::expects(const HostAddress& host, const Service& service) const n
 /// Starts another attempt after a pause. Without a listener, this ends with the grace period.
 void Connector::retry(bool no_listener) noexcept {
     withdraw();
-    if (no_listener && !peer_to_peer() && grace_.passed()) return no_listener_found();
+    if (no_listener && !peer_to_peer() && retry_.is_over()) return no_listener_found();
     pausing_ = true;
-    const Deadline next = Deadline::after(pause_);
     const Status status = support::guarded([&]() -> Status {
-        node_.agent().call_at(peer_to_peer() ? next : std::min(next, grace_), shared_from_this());
+        node_.agent().call_at(retry_.next(), shared_from_this());
         return {};
     });
-    if (!status.ok()) return fail(status);
-    pause_ = std::min(2 * pause_, last_pause);
+    if (!status.ok()) fail(status);
 }
 
 void Connector::on_deadline() noexcept {
@@ -170,7 +155,7 @@ Status Connector::on_answer(FrameKind kind, std::span<const std::byte> body) noe
             if (!ask_over_new_link()) retry(true);
             return {};
         case FrameKind::NoResources:
-            if (grace_.passed())
+            if (retry_.is_over())
                 fail({Code::Unreachable, explain("the server %s has too few free descriptors (RLIMIT_NOFILE)",
                                                  text_of(parameters_.remote).c_str())});
             else
@@ -225,7 +210,7 @@ void Connector::on_peer(const std::shared_ptr<Link>& link, const Connect& reques
 /// of the other APIs may be back in a moment.
 void Connector::dropped() noexcept {
     constexpr const char* why = "the server dropped the request";
-    if (parameters_.ends_if_dropped && !grace_.passed()) return retry(true);
+    if (parameters_.ends_if_dropped && !retry_.is_over()) return retry(true);
     if (parameters_.ends_if_dropped) return finish({.kind = ConnectionEventKind::Unreachable, .why = why});
     if (parameters_.deadline.infinite())
         return finish({.kind = ConnectionEventKind::Rejected, .reason = Code::NoListener, .why = why});
@@ -239,7 +224,7 @@ void Connector::hung_up() noexcept {
     const bool asked = std::exchange(offered_, nullptr) != nullptr;
     if (asked && ask_over_new_link()) return;
     if (peer_to_peer()) return retry(false);
-    if (!asked && !grace_.passed()) return retry(true);
+    if (!asked && !retry_.is_over()) return retry(true);
     finish({.kind = ConnectionEventKind::Rejected,
             .reason = Code::NoListener,
             .why = explain("%s closed the connection without an answer: its process ended, or it is another "

@@ -3,9 +3,8 @@
 // deadline passes.
 #pragma once
 
-#include <chrono>
-
 #include "backends/software/listener.hpp"
+#include "core/base/retry.hpp"
 
 namespace viaduct::software {
 
@@ -59,8 +58,7 @@ private:
     Node& node_;
     Endpoint* endpoint_;  // null: the attempt has ended
     const ConnectParameters parameters_;
-    const Deadline grace_;  // for retries while there is no listener
-    std::chrono::milliseconds pause_;
+    Retry retry_;
     std::shared_ptr<Connection> offered_;  // whose request has not been answered
     std::weak_ptr<Link> awaited_;          // which is not usable yet
     bool link_is_new_ = false;             // the request would be the first one over it

@@ -29,9 +29,6 @@ using Model = ConnectParameters::Model;
 /// sent before the peer is ready must be retransmitted, after a much longer delay than this wait usually takes.
 constexpr auto confirmation = 1s;
 
-/// The longest pause before a request is repeated.
-constexpr auto last_pause = 50ms;
-
 /// Reasons for rejection that are defined by InfiniBand's connection manager (IBTA, table 108).
 constexpr int no_such_service = 8;
 constexpr int consumer_refused = 28;
@@ -154,7 +151,7 @@ Status Endpoint::request(const ConnectParameters& parameters, IdOwner id) {
     asked_for_ = parameters.remote;
     framed_ = parameters.framing == Framing::Full;
     state_ = State::Connecting;
-    repetition_ = {.parameters = parameters, .grace = std::min(Deadline::after(parameters.grace), parameters.deadline)};
+    repetition_ = {.parameters = parameters, .retry = Retry(parameters)};
     return {};
 }
 
@@ -168,13 +165,12 @@ Status Endpoint::ask(const ConnectParameters& parameters) noexcept {
 
 /// Called when there is no listener: prepares to repeat the request. Returns false if the grace period is over.
 bool Endpoint::pause_request() noexcept try {
-    if (!repetition_ || repetition_->grace.passed()) return false;
+    if (!repetition_ || repetition_->retry.is_over()) return false;
     link_.reset();
     auto id = create_id(nic().agent().channel());
     if (!id.ok()) return false;
-    const Deadline next = std::min(Deadline::after(repetition_->pause), repetition_->grace);
-    link_ = std::make_unique<Link>(nic().agent(), std::move(*id), static_cast<LinkOwner&>(*this), next);
-    repetition_->pause = std::min(2 * repetition_->pause, last_pause);
+    link_ = std::make_unique<Link>(nic().agent(), std::move(*id), static_cast<LinkOwner&>(*this),
+                                   repetition_->retry.next());
     repetition_->pausing = true;
     return true;
 } catch (const std::bad_alloc&) {
@@ -185,7 +181,7 @@ bool Endpoint::pause_request() noexcept try {
 void Endpoint::repeat_request() noexcept {
     const ConnectParameters& parameters = repetition_->parameters;
     repetition_->pausing = false;
-    if (repetition_->grace.passed()) return end_attempt(no_listener(parameters.remote));
+    if (repetition_->retry.is_over()) return end_attempt(no_listener(parameters.remote));
     retries_.add();
     link_->set_deadline(parameters.deadline);
     SocketAddress from(nic().host(), local_port(parameters));

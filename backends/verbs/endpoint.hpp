@@ -11,6 +11,7 @@
 #include "backends/verbs/receive_queue.hpp"
 #include "backends/verbs/send_queue.hpp"
 #include "core/backend.hpp"
+#include "core/base/retry.hpp"
 
 namespace viaduct::verbs {
 
@@ -78,8 +79,7 @@ private:
     /// A request that may be repeated while there is no listener.
     struct Repetition {
         ConnectParameters parameters;
-        Deadline grace;
-        std::chrono::milliseconds pause{1};
+        Retry retry;
         bool pausing = false;  ///< until the deadline of the link
     };
 

@@ -2,7 +2,6 @@
 #include "backends/verbs/peer_connector.hpp"
 
 #include <cerrno>
-#include <chrono>
 #include <new>
 
 #include "backends/verbs/endpoint.hpp"
@@ -12,13 +11,8 @@
 namespace viaduct::verbs {
 namespace {
 
-using namespace std::chrono_literals;
-
 /// A reason for rejection by InfiniBand's connection manager (IBTA, table 108).
 constexpr int stale_connection = 10;
-
-/// The pause before a request is repeated if no probe will arrive.
-constexpr auto pause = 5ms;
 
 }  // namespace
 
@@ -26,7 +20,8 @@ PeerConnector::PeerConnector(Nic& nic, Endpoint& endpoint, const ConnectParamete
     : nic_(nic),
       endpoint_(endpoint),
       parameters_(parameters),
-      port_(support::peer_to_peer_port(nic.host(), parameters.remote.host, parameters.remote.service)) {}
+      port_(support::peer_to_peer_port(nic.host(), parameters.remote.host, parameters.remote.service)),
+      retry_(parameters) {}
 
 Result<std::shared_ptr<PeerConnector>> PeerConnector::begin(Nic& nic, Endpoint& endpoint,
                                                             const ConnectParameters& parameters) {
@@ -96,8 +91,7 @@ void PeerConnector::on_probe() noexcept try {
 void PeerConnector::on_refusal(bool nobody) noexcept try {
     requesting_ = false;
     const bool will_probe = nobody && !on_one_host();
-    const Deadline soon = Deadline::after(pause);
-    renew_link(!will_probe && soon < parameters_.deadline ? soon : parameters_.deadline);
+    renew_link(will_probe ? parameters_.deadline : retry_.next());
     if (probed_) request_peer();
 } catch (const std::bad_alloc&) {
     return;  // without a link there is no deadline; the next probe tries again

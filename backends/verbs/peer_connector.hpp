@@ -12,6 +12,7 @@
 #include "backends/verbs/agent.hpp"
 #include "backends/verbs/listener.hpp"
 #include "core/backend.hpp"
+#include "core/base/retry.hpp"
 
 namespace viaduct::verbs {
 
@@ -63,6 +64,7 @@ private:
     Endpoint& endpoint_;
     const ConnectParameters parameters_;
     const std::uint16_t port_;
+    Retry retry_;
     Role role_ = Role::Passive;
     bool listening_ = false;
     bool requesting_ = false;
