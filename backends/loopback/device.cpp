@@ -106,10 +106,11 @@ MemoryWindow::~MemoryWindow() {
     device_.await_servers();
 }
 
-Device::Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, Canary canary,
-               std::unique_ptr<Doorbells> doorbell, OwnRegionTable regions)
+Device::Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, std::unique_ptr<Agent> agent,
+               Canary canary, std::unique_ptr<Doorbells> doorbell, OwnRegionTable regions)
     : DeviceBase(make_attributes(index), observer),
       instance_id_(instance_id),
+      agent_(std::move(agent)),
       canary_(std::move(canary)),
       doorbell_(std::move(doorbell)),
       regions_(std::move(regions)),
@@ -117,21 +118,7 @@ Device::Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t inst
     if (directory_ == nullptr) throw std::bad_alloc();
 }
 
-Status Device::watch(int fd, void (*on_readable)() noexcept) noexcept {
-    struct Watcher final : AgentClient {
-        explicit Watcher(void (*function)() noexcept) noexcept : function(function) {}
-        void on_readable(int) noexcept override { function(); }
-        void (*const function)() noexcept;
-    };
-    return support::guarded([&] {
-        watcher_ = std::make_shared<Watcher>(on_readable);
-        return agent_->watch(fd, watcher_);
-    });
-}
-
-Device::~Device() {
-    if (agent_ != nullptr) agent_->stop();
-}
+Device::~Device() { agent_->stop(); }
 
 Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver& observer) {
     if (index >= device_count) return Status(Code::InvalidParameter, "no such loopback device");
@@ -141,17 +128,18 @@ Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver
         return status;
     auto canary = Canary::create(instance_id);
     if (!canary.ok()) return canary.status();
-    auto doorbell = Doorbells::create();
+    auto agent = std::make_unique<Agent>();
+    if (const Status status = agent->open(); !status.ok()) return status;
+    auto doorbell = Doorbells::create(agent->epoll_fd());
     if (!doorbell.ok()) return doorbell.status();
     auto regions = OwnRegionTable::create();
     if (!regions.ok()) return regions.status();
-    std::unique_ptr<Device> device(
-        new Device(index, observer, instance_id, std::move(*canary), std::move(*doorbell), std::move(*regions)));
-    auto agent = Agent::start(
+    std::unique_ptr<Device> device(new Device(index, observer, instance_id, std::move(agent), std::move(*canary),
+                                              std::move(*doorbell), std::move(*regions)));
+    const Status started = device->agent_->start(
         *device->doorbell_, [raw = device.get()] { return raw->serve_connections(); },
         [raw = device.get()](bool due) { return raw->check_watched(due); });
-    if (!agent.ok()) return agent.status();
-    device->agent_ = std::move(*agent);
+    if (!started.ok()) return started;
     return device;
 }
 
@@ -283,7 +271,7 @@ void Device::watch(std::uint32_t number) noexcept {
         const std::lock_guard lock(mutex_);
         watch_[number] = Watch::Polled;
     }
-    if (!agent_->is_this_thread()) doorbell_->wake_agent();
+    if (!agent_->is_this_thread()) agent_->wake();
 }
 
 /// Returns the first number of a connection in this state, or the number of connections.

@@ -79,11 +79,7 @@ public:
                                                                         WindowScope scope) noexcept override;
     Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override;
 
-    Status watch(int fd, void (*on_readable)() noexcept) noexcept override;
-    void unwatch(int fd) noexcept override { agent_->unwatch(fd); }
-    std::uint64_t agent_wakeups() const noexcept override { return agent_->wakeups(); }
-
-    Agent& agent() noexcept { return *agent_; }
+    Agent& agent() const noexcept { return *agent_; }
     Doorbells& doorbell() noexcept { return *doorbell_; }
     OwnRegionTable& regions() noexcept { return regions_; }
     support::Flusher& flusher() noexcept { return flusher_; }
@@ -150,8 +146,8 @@ public:
     AnswerSpin& answer_spin() noexcept { return answer_spin_; }
 
 private:
-    Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, Canary canary,
-           std::unique_ptr<Doorbells> doorbell, OwnRegionTable regions);
+    Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, std::unique_ptr<Agent> agent,
+           Canary canary, std::unique_ptr<Doorbells> doorbell, OwnRegionTable regions);
     enum class Watch : std::uint8_t { None, Polled, Stopped };
     struct Entry {
         std::atomic<const CompletionQueue*> receives;  // null: not connected
@@ -168,6 +164,7 @@ private:
     bool check_watched(bool due) noexcept;
 
     const std::uint64_t instance_id_;
+    const std::unique_ptr<Agent> agent_;  // its thread ends before the other members are destroyed
     Canary canary_;
     const std::unique_ptr<Doorbells> doorbell_;
     OwnRegionTable regions_;
@@ -183,8 +180,6 @@ private:
     std::vector<std::uint32_t> free_numbers_;
     std::vector<Watch> watch_;  // at least as long as connections_
     std::map<PeerIdentity, std::weak_ptr<Peer>> peers_;
-    std::shared_ptr<AgentClient> watcher_;
-    std::unique_ptr<Agent> agent_;  // last, because its thread uses all other members
 };
 
 }  // namespace viaduct::loopback

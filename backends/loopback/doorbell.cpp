@@ -13,11 +13,6 @@
 namespace viaduct::loopback {
 namespace {
 
-void wake(int event_fd) noexcept {
-    const CancellationHold hold;
-    eventfd_write(event_fd, 1);
-}
-
 /// Rings a board. The caller has already made its message visible.
 void ring_board(wire::DoorbellBoard& board, int event_fd, std::uint32_t number) noexcept {
     const std::uint32_t word = number / 64;
@@ -30,7 +25,9 @@ void ring_board(wire::DoorbellBoard& board, int event_fd, std::uint32_t number) 
         board.words[word].fetch_or(bit);
         board.summary[word / 64].fetch_or(std::uint64_t{1} << (word % 64));
     }
-    if (board.agent_asleep.load() != 0 && board.agent_asleep.exchange(0) != 0) wake(event_fd);
+    if (board.agent_asleep.load() == 0 || board.agent_asleep.exchange(0) == 0) return;
+    const CancellationHold hold;
+    eventfd_write(event_fd, 1);
 }
 
 }  // namespace
@@ -79,10 +76,8 @@ DoorbellBoard::~DoorbellBoard() {
     if (owner_ != nullptr) owner_->remove(*this);
 }
 
-Result<std::unique_ptr<Doorbells>> Doorbells::create() {
-    std::unique_ptr<Doorbells> doorbells(new Doorbells);
-    doorbells->epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
-    if (!doorbells->epoll_) return Status::from_errno(errno, "epoll_create1");
+Result<std::unique_ptr<Doorbells>> Doorbells::create(int epoll) {
+    std::unique_ptr<Doorbells> doorbells(new Doorbells(epoll));
     auto own = DoorbellBoard::create();
     if (!own.ok()) return own.status();
     if (const Status status = doorbells->add(*own); !status.ok()) return status;
@@ -113,8 +108,8 @@ Result<std::shared_ptr<DoorbellBoard>> Doorbells::board_for(pid_t process) {
 Status Doorbells::add(const std::shared_ptr<DoorbellBoard>& board) {
     const std::lock_guard lock(mutex_);
     boards_.emplace(next_id_, board.get());
-    epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = event_id}};
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, board->event_fd(), &event) != 0) {
+    epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = 0}};
+    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, board->event_fd(), &event) != 0) {
         boards_.erase(next_id_);
         return Status::from_errno(errno, "epoll_ctl");
     }
@@ -127,7 +122,7 @@ Status Doorbells::add(const std::shared_ptr<DoorbellBoard>& board) {
 /// The peer may still have the descriptor open, so closing it here would not remove it from the epoll set.
 void Doorbells::remove(const DoorbellBoard& board) noexcept {
     const std::lock_guard lock(mutex_);
-    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, board.event_fd(), nullptr);
+    epoll_ctl(epoll_, EPOLL_CTL_DEL, board.event_fd(), nullptr);
     boards_.erase(board.id_);
 }
 
@@ -170,11 +165,6 @@ void Doorbells::set_asleep(bool asleep) noexcept {
 }
 
 void Doorbells::ring_self(std::uint32_t number) noexcept { ring_board(own_->bits(), own_->event_fd(), number); }
-
-void Doorbells::wake_agent() noexcept {
-    own_->bits().agent_asleep.store(0);
-    wake(own_->event_fd());
-}
 
 Result<RemoteDoorbell> RemoteDoorbell::open(const UniqueFd& memory, UniqueFd event) noexcept {
     if (!is_sealed_memfd(memory.get(), sizeof(wire::DoorbellBoard)))

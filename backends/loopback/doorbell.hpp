@@ -45,12 +45,8 @@ private:
 /// (docs/adr/0016-boards.md).
 class Doorbells {
 public:
-    static Result<std::unique_ptr<Doorbells>> create();
-
-    /// The descriptor on which the agent sleeps. It contains the events of all boards, with the data `event_id`, and
-    /// those that the agent adds.
-    int epoll_fd() const noexcept { return epoll_.get(); }
-    static constexpr std::uint64_t event_id = 0;
+    /// `epoll`: the descriptor on which the agent sleeps. The events of all boards are added to it, with the data 0.
+    static Result<std::unique_ptr<Doorbells>> create(int epoll);
 
     /// Returns the board for a peer process, which exists as long as it is referenced. This process has its own board.
     /// An unknown process, 0, gets a new board each time. Throws std::bad_alloc.
@@ -76,7 +72,6 @@ public:
 
     /// Sets a bit on this process's own board and wakes the agent.
     void ring_self(std::uint32_t number) noexcept;
-    void wake_agent() noexcept;
 
 private:
     friend class DoorbellBoard;
@@ -92,12 +87,12 @@ private:
         std::uint64_t bits;
     };
 
-    Doorbells() = default;
+    explicit Doorbells(int epoll) noexcept : epoll_(epoll) {}
     Status add(const std::shared_ptr<DoorbellBoard>& board);
     void remove(const DoorbellBoard& board) noexcept;
     std::size_t take_words(Cursor& cursor, std::span<Taken> out) noexcept;
 
-    UniqueFd epoll_;
+    const int epoll_;
     mutable std::mutex mutex_;  // guards the members below
     std::map<std::uint64_t, DoorbellBoard*> boards_;
     std::map<pid_t, std::weak_ptr<DoorbellBoard>> by_process_;

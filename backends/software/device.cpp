@@ -102,18 +102,6 @@ Result<std::unique_ptr<viaduct::Listener>> Device::listen(const Address& local, 
     return support::guarded([&] { return Listener::create(node_, local, sharing); });
 }
 
-Status Device::watch(int fd, void (*on_readable)() noexcept) noexcept {
-    const Node::Guard guard(*node_);
-    return node_->agent().call_for(fd, on_readable);
-}
-
-void Device::unwatch(int fd) noexcept {
-    const Node::Guard guard(*node_);
-    node_->agent().stop_calling_for(fd);
-}
-
-std::uint64_t Device::agent_wakeups() const noexcept { return node_->agent().wakeups(); }
-
 }  // namespace viaduct::software
 
 template class viaduct::support::DeviceBase<viaduct::software::Device, viaduct::software::CompletionQueue,

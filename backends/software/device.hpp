@@ -56,11 +56,8 @@ public:
                                                                         WindowScope scope) noexcept override;
     Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override;
 
-    Status watch(int fd, void (*on_readable)() noexcept) noexcept override;
-    void unwatch(int fd) noexcept override;
-    std::uint64_t agent_wakeups() const noexcept override;
-
     Node& node() noexcept { return *node_; }
+    Agent& agent() const noexcept { return node_->agent(); }
 
 private:
     const std::shared_ptr<Node> node_;

@@ -26,7 +26,7 @@ private:
     const std::uint32_t id_ = next_id_.fetch_add(1);
 };
 
-/// The base of a device, `Self`. Instantiated where the other types are complete.
+/// The base of a device, `Self`, whose agent() is a Reactor. Instantiated where the other types are complete.
 template <class Self, class CompletionQueue, class SharedReceiveQueue, class Endpoint>
 class DeviceBase : public backend::Device {
 public:
@@ -59,6 +59,12 @@ public:
                                           init);
         });
     }
+
+    Status watch(int fd, void (*on_readable)() noexcept) noexcept override {
+        return device().agent().call_for(fd, on_readable);
+    }
+    void unwatch(int fd) noexcept override { device().agent().stop_calling_for(fd); }
+    std::uint64_t agent_wakeups() const noexcept override { return static_cast<const Self&>(*this).agent().wakeups(); }
 
     void raise(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 

@@ -1,76 +1,122 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/support/reactor.hpp"
 
-#include <sys/epoll.h>
+#include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <span>
+
+#include "core/base/waiting.hpp"
 
 namespace viaduct::support {
 
-Status Reactor::watch(int epoll, int fd, const std::shared_ptr<ReactorClient>& client) {
-    const std::uint64_t number = [&] {
-        const std::lock_guard lock(mutex_);
-        numbers_[fd] = next_number_;  // first, because it does no harm if the next line runs out of memory
-        watches_.emplace(next_number_, Watch{fd, client});
-        return next_number_++;
-    }();
-    epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = number}};
-    // Without the lock, because this may wake the agent, which takes it.
-    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0) return {};
-    const Status status = Status::from_errno(errno, "epoll_ctl");
-    forget(fd);
-    return status;
+Status Reactor::open() noexcept {
+    epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll_) return Status::from_errno(errno, "epoll_create1");
+    event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!event_) return Status::from_errno(errno, "eventfd");
+    return add(event_.get(), EPOLLIN | EPOLLET, 0);
 }
 
-void Reactor::unwatch(int epoll, int fd) noexcept {
-    {
-        const std::lock_guard lock(mutex_);
-        if (!numbers_.contains(fd)) return;
+Status Reactor::add(int fd, std::uint32_t events, std::uint64_t data) noexcept {
+    epoll_event event{.events = events, .data = {.u64 = data}};
+    return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0 ? Status() : Status::from_errno(errno, "epoll_ctl");
+}
+
+void Reactor::stop() noexcept {
+    stops_.store(true);
+    if (!thread_.joinable()) return;
+    wake();
+    end_thread(thread_);
+}
+
+void Reactor::wake() noexcept {
+    const CancellationHold hold;
+    // Fails only if the counter would overflow, and then the descriptor is readable, too.
+    eventfd_write(event_.get(), 1);
+}
+
+void Reactor::wait(int timeout_ms) noexcept {
+    const int count = epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), timeout_ms);
+    event_count_ = static_cast<std::size_t>(std::max(count, 0));
+    if (timeout_ms != 0) wakeups_.add();
+    for (const epoll_event& event : std::span(events_).first(event_count_)) {
+        if (event.data.u64 != call_event) continue;
+        if (const auto call = call_.load()) call();
     }
-    // Before it is forgotten, so that the agent is not woken for a descriptor that it does not know.
-    epoll_ctl(epoll, EPOLL_CTL_DEL, fd, nullptr);
-    forget(fd);
 }
 
-void Reactor::forget(int fd) noexcept {
-    const std::lock_guard lock(mutex_);
-    const auto found = numbers_.find(fd);
-    if (found == numbers_.end()) return;
-    watches_.erase(found->second);
-    numbers_.erase(found);
-}
-
-void Reactor::dispatch(std::uint64_t number) noexcept {
-    if (number == no_descriptor) return;
-    std::shared_ptr<ReactorClient> client;
-    int fd = -1;
-    {
-        const std::lock_guard lock(mutex_);
-        const auto found = watches_.find(number);
-        if (found == watches_.end()) return;  // unwatched after epoll_wait reported it
-        client = found->second.client.lock();
-        fd = found->second.fd;
+void Reactor::dispatch() noexcept {
+    for (const epoll_event& event : std::span(events_).first(std::exchange(event_count_, 0))) {
+        const auto fd = static_cast<int>(static_cast<std::uint32_t>(event.data.u64));
+        if (const auto client = find(fd, static_cast<std::uint32_t>(event.data.u64 >> 32))) client->on_readable(fd);
     }
-    if (client != nullptr) client->on_readable(fd);
-}
-
-bool Reactor::call_at(const Deadline& deadline, const std::shared_ptr<ReactorClient>& client) {
-    const std::lock_guard lock(mutex_);
-    return deadlines_.add(deadline, client);
-}
-
-void Reactor::cancel_call(const Deadline& deadline, const std::weak_ptr<ReactorClient>& client) noexcept {
-    const std::lock_guard lock(mutex_);
-    deadlines_.remove(deadline, client);
-}
-
-void Reactor::run_deadlines() noexcept {
     const auto next = [this] {
         const std::lock_guard lock(mutex_);
         return deadlines_.take_due();
     };
     while (const auto due = next())
         if (const auto client = due->lock()) client->on_deadline();
+}
+
+/// Returns null for a descriptor that is not watched any more.
+std::shared_ptr<ReactorClient> Reactor::find(int fd, std::uint32_t number) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto found = watches_.find(fd);
+    return found != watches_.end() && found->second.number == number ? found->second.client.lock() : nullptr;
+}
+
+Status Reactor::watch(int fd, const std::shared_ptr<ReactorClient>& client) {
+    const std::uint32_t number = [&] {
+        const std::lock_guard lock(mutex_);
+        watches_.insert_or_assign(fd, Watch{next_number_, client});
+        return next_number_++;
+    }();
+    // Without the lock, because this may wake the agent, which takes it.
+    const Status status = add(fd, EPOLLIN | EPOLLRDHUP, std::uint64_t{number} << 32 | static_cast<std::uint32_t>(fd));
+    if (status.ok()) return {};
+    const std::lock_guard lock(mutex_);
+    watches_.erase(fd);
+    return status;
+}
+
+void Reactor::unwatch(int fd) noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!watches_.contains(fd)) return;
+    }
+    // Before it is forgotten, so that the agent is not woken for a descriptor that it does not know.
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    const std::lock_guard lock(mutex_);
+    watches_.erase(fd);
+}
+
+Status Reactor::call_for(int fd, void (*on_readable)() noexcept) noexcept {
+    void (*none)() noexcept = nullptr;
+    if (!call_.compare_exchange_strong(none, on_readable)) return {Code::Busy, "the thread watches another descriptor"};
+    const Status status = add(fd, EPOLLIN, call_event);
+    if (!status.ok()) call_.store(nullptr);
+    return status;
+}
+
+void Reactor::stop_calling_for(int fd) noexcept {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    call_.store(nullptr);
+}
+
+void Reactor::call_at(const Deadline& deadline, const std::shared_ptr<ReactorClient>& client) {
+    bool wakes = false;
+    {
+        const std::lock_guard lock(mutex_);
+        wakes = deadlines_.add(deadline, client);
+    }
+    if (wakes) wake();
+}
+
+void Reactor::cancel_call(const Deadline& deadline, const std::weak_ptr<ReactorClient>& client) noexcept {
+    const std::lock_guard lock(mutex_);
+    deadlines_.remove(deadline, client);
 }
 
 int Reactor::timeout_ms() noexcept {

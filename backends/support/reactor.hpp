@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the thread of an agent handles besides the messages of its backend: descriptors that become readable, and
-// deadlines.
+// The thread of an agent, and what it handles besides the messages of its backend: descriptors that become readable,
+// and deadlines.
 #pragma once
 
+#include <pthread.h>
+#include <sys/epoll.h>
+
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "backends/support/deadline_map.hpp"
+#include "core/base/counter.hpp"
+#include "core/base/thread.hpp"
+#include "core/base/unique_fd.hpp"
 #include "core/deadline.hpp"
 #include "core/status.hpp"
 
@@ -25,44 +35,86 @@ public:
 /// Thread-safe. Its lock is held for a moment only, and no other one is taken meanwhile.
 class Reactor {
 public:
-    /// An event that belongs to no descriptor of the reactor has this number, or one from first_free on.
-    static constexpr std::uint64_t no_descriptor = 0;
-    static constexpr std::uint64_t first_free = std::uint64_t{1} << 63;
+    Reactor() = default;
+    Reactor(const Reactor&) = delete;
+    Reactor& operator=(const Reactor&) = delete;
 
-    /// Calls the client's on_readable while the descriptor is readable or hung up, when the epoll descriptor has
-    /// reported it to dispatch(). The caller must not watch, unwatch or close the same descriptor in two threads at
-    /// once. Throws std::bad_alloc.
-    Status watch(int epoll, int fd, const std::shared_ptr<ReactorClient>& client);
-    void unwatch(int epoll, int fd) noexcept;
+    /// Call it before the other functions.
+    Status open() noexcept;
 
-    /// Handles an event of the epoll descriptor.
-    void dispatch(std::uint64_t number) noexcept;
+    /// For descriptors that only end the sleep. Their events have the data 0.
+    int epoll_fd() const noexcept { return epoll_.get(); }
 
-    /// Calls on_deadline once, if the client still exists by then. Returns whether a thread that sleeps for
-    /// timeout_ms() has to be woken. Throws std::bad_alloc.
-    bool call_at(const Deadline& deadline, const std::shared_ptr<ReactorClient>& client);
+    // ---- The thread ----
+
+    /// Starts the thread, which calls `body`. Throws std::system_error.
+    template <class Body>
+    void start(Body body) {
+        thread_ = start_thread(std::move(body));
+        pthread_setname_np(thread_.native_handle(), "viaduct-agent");
+    }
+
+    /// Ends the thread. Objects of which it has the last reference are destroyed on it and may still call the reactor.
+    void stop() noexcept;
+    bool is_stopping() const noexcept { return stops_.load(); }
+    bool is_this_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
+
+    /// Sleeps until there is something to do, and calls the function of call_for().
+    void wait(int timeout_ms) noexcept;
+
+    /// How long wait() may sleep, as for epoll_wait(2).
+    int timeout_ms() noexcept;
+
+    /// Calls the clients for what wait() has found, and those whose deadlines have passed.
+    void dispatch() noexcept;
+
+    // ---- Any thread ----
+
+    /// Ends the sleep.
+    void wake() noexcept;
+
+    /// How often the thread was woken.
+    std::uint64_t wakeups() const noexcept { return wakeups_.value(); }
+
+    /// Calls the client's on_readable while the descriptor is readable or hung up. The caller must not watch, unwatch
+    /// or close the same descriptor in two threads at once. Throws std::bad_alloc.
+    Status watch(int fd, const std::shared_ptr<ReactorClient>& client);
+    void unwatch(int fd) noexcept;
+
+    /// Calls on_deadline once, if the client still exists by then. Throws std::bad_alloc.
+    void call_at(const Deadline& deadline, const std::shared_ptr<ReactorClient>& client);
 
     /// Takes such a call back, if it is still to come.
     void cancel_call(const Deadline& deadline, const std::weak_ptr<ReactorClient>& client) noexcept;
 
-    /// Makes the calls that are due.
-    void run_deadlines() noexcept;
-
-    /// How long the thread may sleep, as for epoll_wait(2).
-    int timeout_ms() noexcept;
+    /// See backend::Device::watch(). No lock of the backend is held during the calls. Busy: another descriptor is
+    /// watched.
+    Status call_for(int fd, void (*on_readable)() noexcept) noexcept;
+    void stop_calling_for(int fd) noexcept;
 
 private:
+    static constexpr std::uint64_t call_event = ~std::uint64_t{0};
+
+    /// The data of its events is the number in the upper half and the descriptor in the lower half.
     struct Watch {
-        int fd;
+        std::uint32_t number;
         std::weak_ptr<ReactorClient> client;
     };
-    void forget(int fd) noexcept;
+    Status add(int fd, std::uint32_t events, std::uint64_t data) noexcept;
+    std::shared_ptr<ReactorClient> find(int fd, std::uint32_t number) noexcept;
 
+    UniqueFd epoll_;
+    UniqueFd event_;
+    std::atomic<bool> stops_{false};
+    std::atomic<void (*)() noexcept> call_{nullptr};
+    Counter wakeups_;
+    std::array<epoll_event, 64> events_;  // used by the thread
+    std::size_t event_count_ = 0;
     std::mutex mutex_;  // guards the members below
-    std::unordered_map<std::uint64_t, Watch> watches_;
-    std::unordered_map<int, std::uint64_t> numbers_;  // of the descriptors
-    std::uint64_t next_number_ = no_descriptor + 1;
+    std::unordered_map<int, Watch> watches_;
+    std::uint32_t next_number_ = 1;
     DeadlineMap<std::weak_ptr<ReactorClient>> deadlines_;
+    std::thread thread_;
 };
 
 }  // namespace viaduct::support

@@ -3,22 +3,16 @@
 // that have failed, and checks deadlines.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <thread>
-#include <unordered_map>
 #include <vector>
 
-#include "backends/support/deadline_map.hpp"
+#include "backends/support/reactor.hpp"
 #include "backends/verbs/handshake.hpp"
 #include "backends/verbs/owners.hpp"
 #include "core/backend.hpp"
-#include "core/base/counter.hpp"
 #include "core/base/fork.hpp"
-#include "core/base/unique_fd.hpp"
 
 namespace viaduct::verbs {
 
@@ -29,8 +23,8 @@ class Link;
 struct CmEvent {
     rdma_cm_event_type type;
     int status;
-    std::uint64_t link;  ///< the link of the event; for a request, the listening link
-    IdOwner id;          ///< for a connection request
+    Link* link;  ///< the link of the event; for a request, the listening link; null: none yet
+    IdOwner id;  ///< for a connection request
     rdma_conn_param parameters;
     std::vector<std::uint8_t> private_data;
 };
@@ -48,16 +42,16 @@ protected:
 };
 
 /// A connection manager id whose events an agent handles. All functions except report_error() require the control lock.
-class Link {
+class Link final : public support::ReactorClient, public std::enable_shared_from_this<Link> {
 public:
     /// Throws std::bad_alloc.
-    Link(Agent& agent, IdOwner id, LinkOwner& owner, const Deadline& deadline = Deadline::never());
-    ~Link();
-    Link(const Link&) = delete;
-    Link& operator=(const Link&) = delete;
+    static std::shared_ptr<Link> create(Agent& agent, IdOwner id, LinkOwner& owner,
+                                        const Deadline& deadline = Deadline::never());
+    ~Link() override;
 
     rdma_cm_id* id() const noexcept { return id_.get(); }
     void hand_over(LinkOwner& owner) noexcept { owner_ = &owner; }
+    /// Throws std::bad_alloc.
     void set_deadline(const Deadline& deadline);
 
     /// Called when a completion queue finds an error on the connection. Takes a lock that is used only for this
@@ -66,14 +60,15 @@ public:
 
 private:
     friend class Agent;
+    Link(Agent& agent, IdOwner id, LinkOwner& owner) noexcept;
+    void on_deadline() noexcept override;
 
     Agent& agent_;
     LinkOwner* owner_;
-    std::uint64_t number_;
     Deadline deadline_ = Deadline::never();
     Link* next_in_error_ = nullptr;  // guarded by the agent's errors_mutex_
     bool in_error_ = false;
-    IdOwner id_;  // destroyed first, and its number must already be invalid then
+    IdOwner id_;  // its context is this link
 };
 
 /// Receives the asynchronous events of a device.
@@ -88,28 +83,19 @@ protected:
     ~AsyncObserver() = default;
 };
 
-class Agent {
+class Agent final : public support::Reactor {
 public:
     /// NoResources, SystemError. Throws std::bad_alloc, or std::system_error if the thread cannot be started.
     static Result<std::unique_ptr<Agent>> start(ibv_context* context, AsyncObserver& observer);
     ~Agent();
-    Agent(const Agent&) = delete;
-    Agent& operator=(const Agent&) = delete;
 
     /// The control lock, which guards all connections, listeners and requests of the card. It is acquired before all
-    /// other locks and never held while sleeping.
+    /// other locks and never held while sleeping. The clients of the reactor are called with it.
     std::mutex& control() noexcept { return control_; }
     rdma_event_channel* channel() const noexcept { return channel_.get(); }
 
-    /// Calls the function on the thread, without locks, while the descriptor is readable. Busy: another one is watched.
-    Status watch(int fd, void (*on_readable)() noexcept) noexcept;
-    void unwatch() noexcept;
-
-    /// How often the thread was woken.
-    std::uint64_t wakeups() const noexcept { return wakeups_.value(); }
-
     /// The control lock must be held. Keeps a request that its consumer dropped, so that it times out for the peer.
-    void keep_dropped(std::unique_ptr<Link> link) noexcept;
+    void keep_dropped(std::shared_ptr<Link> link) noexcept;
 
 private:
     friend class Link;
@@ -117,45 +103,44 @@ private:
     /// Destroys a dropped request when the peer has given up.
     class DroppedRequests final : public LinkOwner {
     public:
-        void add(std::unique_ptr<Link> link);
+        void add(std::shared_ptr<Link> link) { links_.push_back(std::move(link)); }  ///< throws std::bad_alloc
         void clear() noexcept { links_.clear(); }
-        void on_event(CmEvent& event) noexcept override { links_.erase(event.link); }
+        void on_event(CmEvent& event) noexcept override {
+            std::erase_if(links_, [&event](const auto& link) { return link.get() == event.link; });
+        }
         void on_deadline() noexcept override {}
         void on_error() noexcept override {}
 
     private:
-        std::unordered_map<std::uint64_t, std::unique_ptr<Link>> links_;
+        std::vector<std::shared_ptr<Link>> links_;
     };
 
-    Agent(ibv_context* context, AsyncObserver& observer) noexcept : context_(context), observer_(observer) {}
+    /// Handles the events of both descriptors.
+    class Events final : public support::ReactorClient {
+    public:
+        explicit Events(Agent& agent) noexcept : agent_(agent) {}
+        void on_readable(int fd) noexcept override;
+
+    private:
+        Agent& agent_;
+    };
+
+    Agent(ibv_context* context, AsyncObserver& observer) : context_(context), observer_(observer) {}
     void run() noexcept;
-    int timeout_ms() noexcept;
-    void wake() noexcept;
     bool take_cm_event() noexcept;
     bool take_async_event() noexcept;
-    void deliver(CmEvent& event) noexcept;
     void handle_errors() noexcept;
-    void handle_deadlines() noexcept;
-    Link* find(std::uint64_t number) noexcept;
-    void forget(Link& link) noexcept;
+    void forget_error(Link& link) noexcept;
 
     ibv_context* context_;
     AsyncObserver& observer_;
     EventChannelOwner channel_;
     ClosedInChildren in_children_;  // of channel_
-    UniqueFd wake_;
-    std::atomic<bool> stop_{false};
-    std::atomic<int> watched_{-1};
-    std::atomic<void (*)() noexcept> on_readable_{nullptr};
-    Counter wakeups_;
-    std::mutex control_;  // guards the members below
-    std::uint64_t next_number_ = 1;
-    std::unordered_map<std::uint64_t, Link*> links_;
-    support::DeadlineMap<std::uint64_t> deadlines_;
+    const std::shared_ptr<Events> events_ = std::make_shared<Events>(*this);
+    std::mutex control_;  // guards the member below
     DroppedRequests dropped_;
     std::mutex errors_mutex_;  // guards the members below; innermost lock
     Link* first_in_error_ = nullptr;
-    std::thread thread_;
 };
 
 }  // namespace viaduct::verbs

@@ -141,8 +141,7 @@ Result<IdOwner> Endpoint::resolve(const ConnectParameters& parameters) const noe
 Status Endpoint::request(const ConnectParameters& parameters, IdOwner id) {
     if (!queue_pair_)
         if (const Status status = renew_queue_pair(); !status.ok()) return status;
-    auto link =
-        std::make_unique<Link>(nic().agent(), std::move(id), static_cast<LinkOwner&>(*this), parameters.deadline);
+    auto link = Link::create(nic().agent(), std::move(id), *this, parameters.deadline);
     std::swap(link_, link);
     if (const Status status = ask(parameters); !status.ok()) {
         link_.reset();
@@ -169,8 +168,7 @@ bool Endpoint::pause_request() noexcept try {
     link_.reset();
     auto id = create_id(nic().agent().channel());
     if (!id.ok()) return false;
-    link_ = std::make_unique<Link>(nic().agent(), std::move(*id), static_cast<LinkOwner&>(*this),
-                                   repetition_->retry.next());
+    link_ = Link::create(nic().agent(), std::move(*id), *this, repetition_->retry.next());
     repetition_->pausing = true;
     return true;
 } catch (const std::bad_alloc&) {
@@ -198,7 +196,7 @@ void Endpoint::on_repetition(const CmEvent& event) noexcept {
     if (!goes_on) end_attempt({.kind = Kind::Unreachable, .why = "the route to the peer cannot be resolved"});
 }
 
-Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const CmEvent& request,
+Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::shared_ptr<Link>& link, const CmEvent& request,
                         const Handshake& handshake, const PrivateData& private_data) {
     if (state_ != State::Idle) return {Code::InvalidState, "the endpoint is not idle"};
     const Handshake mine{.kind = Handshake::Kind::Accept,
@@ -213,7 +211,7 @@ Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link
 }
 
 /// Accepts a request. The peer has yet to confirm.
-Status Endpoint::answer(std::unique_ptr<Link>& link, const rdma_conn_param& request, const Handshake& handshake) {
+Status Endpoint::answer(std::shared_ptr<Link>& link, const rdma_conn_param& request, const Handshake& handshake) {
     if (!queue_pair_)
         if (const Status status = renew_queue_pair(); !status.ok()) return status;
     const auto encoded = EncodedHandshake::encode(handshake);
@@ -244,7 +242,7 @@ Status Endpoint::start_peer_to_peer(const ConnectParameters& parameters) {
     return {};
 }
 
-void Endpoint::request_peer(std::unique_ptr<Link>& link) noexcept {
+void Endpoint::request_peer(std::shared_ptr<Link>& link) noexcept {
     const auto handshake = handshake_of(Handshake::Kind::PeerRequest, attributes_, peer_connector_->parameters());
     rdma_conn_param terms = parameters_for(*handshake);
     link_ = std::move(link);
@@ -277,8 +275,7 @@ void Endpoint::accept_peer(CmEvent& request, const Handshake& handshake) noexcep
         end_attempt(conflict(agreement, handshake.attributes));
         return;
     }
-    auto link = std::make_unique<Link>(nic().agent(), std::move(request.id), static_cast<LinkOwner&>(*this),
-                                       Deadline::after(confirmation));
+    auto link = Link::create(nic().agent(), std::move(request.id), *this, Deadline::after(confirmation));
     const Status status = answer(link, request.parameters,
                                  {.kind = Handshake::Kind::Accept,
                                   .framed = true,

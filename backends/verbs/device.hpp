@@ -29,9 +29,9 @@ public:
     Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override;
 
     Status watch(int fd, void (*on_readable)() noexcept) noexcept override {
-        return nic_->agent().watch(fd, on_readable);
+        return nic_->agent().call_for(fd, on_readable);
     }
-    void unwatch(int) noexcept override { nic_->agent().unwatch(); }
+    void unwatch(int fd) noexcept override { nic_->agent().stop_calling_for(fd); }
     std::uint64_t agent_wakeups() const noexcept override { return nic_->agent().wakeups(); }
 
     Nic& nic() const noexcept { return *nic_; }

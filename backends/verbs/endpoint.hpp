@@ -51,7 +51,7 @@ public:
 
     /// Accepts a request with this endpoint and waits briefly for the peer's confirmation. `link` is moved from only if
     /// the endpoint is idle. `lock` holds the control lock.
-    Status accept(std::unique_lock<std::mutex>& lock, std::unique_ptr<Link>& link, const CmEvent& request,
+    Status accept(std::unique_lock<std::mutex>& lock, std::shared_ptr<Link>& link, const CmEvent& request,
                   const Handshake& handshake, const PrivateData& private_data);
 
     // The control lock must be held for the functions below.
@@ -59,7 +59,7 @@ public:
 
     /// For peer-to-peer connections. request_peer() takes over the link, whose route is resolved, and sends a request;
     /// probe() sends a probe.
-    void request_peer(std::unique_ptr<Link>& link) noexcept;
+    void request_peer(std::shared_ptr<Link>& link) noexcept;
     void probe(Link& link) noexcept;
     /// Called when the peer's request has arrived. Destroys the connector; an event reports the outcome.
     void accept_peer(CmEvent& request, const Handshake& handshake) noexcept;
@@ -97,7 +97,7 @@ private:
     bool pause_request() noexcept;
     void repeat_request() noexcept;
     Status start_peer_to_peer(const ConnectParameters& parameters);
-    Status answer(std::unique_ptr<Link>& link, const rdma_conn_param& request, const Handshake& handshake);
+    Status answer(std::shared_ptr<Link>& link, const rdma_conn_param& request, const Handshake& handshake);
     Status activate(const rdma_conn_param& peer, std::uint8_t reads_requested);
     rdma_conn_param parameters_for(const EncodedHandshake& handshake) const noexcept;
     rdma_conn_param answer_to(const rdma_conn_param& request, const EncodedHandshake& handshake) const noexcept;
@@ -128,7 +128,7 @@ private:
     EndpointAttributes attributes_;  // guarded by the control lock, like all members below
     const ProtectionDomain* domain_;
     std::optional<QueuePair> queue_pair_;
-    std::unique_ptr<Link> link_;
+    std::shared_ptr<Link> link_;
     std::shared_ptr<PeerConnector> peer_connector_;    // during peer-to-peer setup
     std::optional<Repetition> repetition_;             // while a listener is contacted
     std::optional<ConnectionEvent> peer_established_;  // to be reported when the requesting peer confirms

@@ -28,7 +28,7 @@ Request::Request(std::shared_ptr<Nic> nic, CmEvent event, const Handshake& hands
     const sockaddr* peer = rdma_get_peer_addr(event_.id.get());
     remote_address_.host = host_of(peer);
     remote_address_.service = handshake.framed ? handshake.local_service : service_of(port_of(peer));
-    link_ = std::make_unique<Link>(nic_->agent(), std::move(event_.id), static_cast<LinkOwner&>(*this));
+    link_ = Link::create(nic_->agent(), std::move(event_.id), *this);
 }
 
 Request::~Request() {
@@ -74,7 +74,7 @@ Result<std::unique_ptr<ListeningPort>> ListeningPort::open(Nic& nic, std::uint16
     auto id = create_id(nic.agent().channel());
     if (!id.ok()) return id.status();
     SocketAddress address(nic.host(), port);
-    made->link_ = std::make_unique<Link>(nic.agent(), std::move(*id), static_cast<LinkOwner&>(*made));
+    made->link_ = Link::create(nic.agent(), std::move(*id), *made);
     if (rdma_bind_addr(made->link_->id(), address.get()) != 0 || rdma_listen(made->link_->id(), backlog) != 0)
         return errno == EADDRINUSE ? Status(Code::Busy, "the port already has a listener", errno)
                                    : Status::from_errno(errno, "rdma_listen");

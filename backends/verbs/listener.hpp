@@ -48,7 +48,7 @@ private:
     CmEvent event_;
     const Handshake handshake_;
     Address remote_address_;
-    std::unique_ptr<Link> link_;  // null if answered, or if the peer has given up
+    std::shared_ptr<Link> link_;  // null if answered, or if the peer has given up
 };
 
 /// Refuses a request for which no object was created.
@@ -87,7 +87,7 @@ private:
     const std::uint16_t port_;
     std::vector<Listener*> listeners_;  // in the order of their turns
     std::vector<PeerConnector*> peer_connectors_;
-    std::unique_ptr<Link> link_;
+    std::shared_ptr<Link> link_;
 };
 
 /// Thread-safe: everything is guarded by the control lock of the card.

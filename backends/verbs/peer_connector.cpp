@@ -102,7 +102,7 @@ void PeerConnector::renew_link(const Deadline& deadline) {
     link_.reset();
     auto id = create_id(nic_.agent().channel());
     if (!id.ok()) return;
-    link_ = std::make_unique<Link>(nic_.agent(), std::move(*id), static_cast<LinkOwner&>(*this), deadline);
+    link_ = Link::create(nic_.agent(), std::move(*id), *this, deadline);
 }
 
 /// The peer's system attributes all probes of this host to one queue pair, and accepts one at a time.

@@ -69,7 +69,7 @@ private:
     bool listening_ = false;
     bool requesting_ = false;
     bool probed_ = false;         // since the last request
-    std::unique_ptr<Link> link_;  // for the next request or probe, and the deadline; during a request the endpoint's
+    std::shared_ptr<Link> link_;  // for the next request or probe, and the deadline; during a request the endpoint's
 };
 
 }  // namespace viaduct::verbs

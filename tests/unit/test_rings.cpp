@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The two ends of a ring, in the memory of a connection that has both of them in this process.
 #include <fcntl.h>
+#include <sys/epoll.h>
 
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -23,7 +24,7 @@ UniqueFd duplicate(int fd) { return UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 class Bell {
 public:
     Bell()
-        : owner_(std::move(*Doorbells::create())),
+        : owner_(std::move(*Doorbells::create(epoll_.get()))),
           board_(std::move(*owner_->board_for(0))),
           remote_(std::move(*RemoteDoorbell::open(duplicate(board_->memory_fd()), duplicate(board_->event_fd())))) {}
 
@@ -38,6 +39,7 @@ public:
     }
 
 private:
+    UniqueFd epoll_{epoll_create1(EPOLL_CLOEXEC)};
     std::unique_ptr<Doorbells> owner_;
     std::shared_ptr<DoorbellBoard> board_;
     RemoteDoorbell remote_;
