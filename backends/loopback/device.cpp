@@ -17,35 +17,6 @@
 namespace viaduct::loopback {
 namespace {
 
-constexpr std::uint32_t max_transfer_bytes = 1024 * 1024 * 1024;
-
-class MemoryRegion final : public backend::MemoryRegion {
-public:
-    explicit MemoryRegion(Device& device) noexcept : device_(device) {}
-    ~MemoryRegion() override {
-        if (key_ == 0) return;
-        device_.regions().remove(key_);
-        device_.await_servers();
-    }
-
-    Status add(void* address, std::uint64_t length, std::uint32_t domain, Access access) {
-        const auto key = device_.regions().add(address, length, domain, access);
-        if (key.ok()) key_ = key.value();
-        return key.status();
-    }
-
-    std::uint32_t key() const noexcept override { return key_; }
-
-    Status modify(const backend::ProtectionDomain& domain, Access access) noexcept override {
-        device_.regions().set_rights(key_, static_cast<const ProtectionDomain&>(domain).id(), access);
-        return {};
-    }
-
-private:
-    Device& device_;
-    std::uint32_t key_ = 0;
-};
-
 std::vector<Bytes<Address::max_host>> all_hosts() {
     std::vector<Bytes<Address::max_host>> hosts;
     for (std::uint32_t index = 0; index < device_count; ++index) hosts.push_back(host_of(index));
@@ -53,25 +24,11 @@ std::vector<Bytes<Address::max_host>> all_hosts() {
 }
 
 DeviceAttributes make_attributes(std::uint32_t index) {
-    return {
-        .name = name_of(index),
-        .host = host_of(index),
-        .local_hosts = all_hosts(),
-        .capabilities = {},  // supports everything
-        .max_endpoints = wire::max_connections,
-        .max_queue_depth = 65535,  // queues grow on demand
-        .default_queue_depth = 8192,
-        .max_sges = support::max_pieces,
-        .max_completion_queues = 2 * wire::max_connections + 1024,
-        .max_completions = 1 << 20,
-        .max_regions = wire::max_regions,
-        .max_region_bytes = std::uint64_t{1} << 47,
-        .max_protection_domains = 65536,
-        .max_transfer_bytes = max_transfer_bytes,
-        .native_mtu_bytes = wire::fragment_bytes,
-        .max_private_data_bytes = PrivateData::capacity,
-        .max_service_bytes = Address::max_service,
-    };
+    auto attributes = support::software_attributes(name_of(index), host_of(index), wire::max_connections);
+    attributes.local_hosts = all_hosts();
+    attributes.max_regions = wire::max_regions;
+    attributes.native_mtu_bytes = wire::fragment_bytes;
+    return attributes;
 }
 
 }  // namespace
@@ -92,18 +49,6 @@ std::optional<std::uint32_t> index_of(const HostAddress& host) {
 Status not_on_this_host(const HostAddress& host) noexcept {
     return {Code::Unreachable, explain("%s is not an address of this host, and the loopback backend reaches no other",
                                        text_of(host).c_str())};
-}
-
-Status MemoryWindow::add(std::uint32_t domain, WindowScope scope) {
-    const auto number = device_.regions().add_window(domain, scope);
-    if (number.ok()) number_ = key_ = number.value();
-    return number.status();
-}
-
-MemoryWindow::~MemoryWindow() {
-    if (number_ == 0) return;
-    device_.regions().remove_window(number_);
-    device_.await_servers();
 }
 
 Device::Device(std::uint32_t index, DeviceObserver& observer, std::uint64_t instance_id, std::unique_ptr<Agent> agent,
@@ -141,27 +86,6 @@ Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver
         [raw = device.get()](bool due) { return raw->check_watched(due); });
     if (!started.ok()) return started;
     return device;
-}
-
-Result<std::unique_ptr<backend::MemoryRegion>> Device::register_memory(const backend::ProtectionDomain& domain,
-                                                                       void* address, std::uint64_t length,
-                                                                       Access access) noexcept {
-    return support::make_as<backend::MemoryRegion>([&]() -> Result<std::unique_ptr<MemoryRegion>> {
-        auto region = std::make_unique<MemoryRegion>(*this);  // first, so that the key has an owner that frees it
-        const Status status = region->add(address, length, static_cast<const ProtectionDomain&>(domain).id(), access);
-        if (!status.ok()) return status;
-        return region;
-    });
-}
-
-Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(const backend::ProtectionDomain& domain,
-                                                                            WindowScope scope) noexcept {
-    return support::make_as<backend::MemoryWindow>([&]() -> Result<std::unique_ptr<MemoryWindow>> {
-        auto window = std::make_unique<MemoryWindow>(*this);
-        const Status status = window->add(static_cast<const ProtectionDomain&>(domain).id(), scope);
-        if (!status.ok()) return status;
-        return window;
-    });
 }
 
 Result<std::unique_ptr<viaduct::Listener>> Device::listen(const Address& local, Sharing sharing) noexcept {

@@ -40,26 +40,6 @@ class Device;
 class Endpoint;
 class SharedReceiveQueue;
 
-using support::ProtectionDomain;
-
-/// The region table contains what the window gives access to.
-class MemoryWindow final : public backend::MemoryWindow {
-public:
-    explicit MemoryWindow(Device& device) noexcept : device_(device) {}
-    ~MemoryWindow() override;
-
-    Status add(std::uint32_t domain, WindowScope scope);  ///< called once
-
-    std::uint32_t key() const noexcept override { return key_; }
-    std::uint32_t number() const noexcept { return number_; }
-    void will_have(std::uint32_t key) noexcept { key_ = key; }
-
-private:
-    Device& device_;
-    std::uint32_t number_ = 0;
-    std::uint32_t key_ = 0;
-};
-
 }  // namespace viaduct::loopback
 
 extern template class viaduct::support::DeviceBase<viaduct::loopback::Device, viaduct::loopback::CompletionQueue,
@@ -72,16 +52,15 @@ public:
     static Result<std::unique_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer);
     ~Device() override;
 
-    Result<std::unique_ptr<backend::MemoryRegion>> register_memory(const backend::ProtectionDomain& domain,
-                                                                   void* address, std::uint64_t length,
-                                                                   Access access) noexcept override;
-    Result<std::unique_ptr<backend::MemoryWindow>> create_memory_window(const backend::ProtectionDomain& domain,
-                                                                        WindowScope scope) noexcept override;
     Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override;
 
     Agent& agent() const noexcept { return *agent_; }
     Doorbells& doorbell() noexcept { return *doorbell_; }
     OwnRegionTable& regions() noexcept { return regions_; }
+    template <class Use>
+    auto with_regions(Use use) {
+        return use(regions_);
+    }
     support::Flusher& flusher() noexcept { return flusher_; }
     SpareSegment& spare_segment() noexcept { return spare_segment_; }
 

@@ -12,9 +12,8 @@
 namespace viaduct::loopback {
 
 class Connector;
-class MemoryWindow;
 
-class Endpoint final : public support::EndpointBase<Endpoint, Device, MemoryWindow> {
+class Endpoint final : public support::EndpointBase<Endpoint, Device> {
 public:
     Endpoint(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;

@@ -11,9 +11,8 @@ namespace viaduct::software {
 
 class Connector;
 class Device;
-class MemoryWindow;
 
-class Endpoint final : public support::EndpointBase<Endpoint, Device, MemoryWindow> {
+class Endpoint final : public support::EndpointBase<Endpoint, Device> {
 public:
     Endpoint(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;

@@ -3,11 +3,15 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "backends/support/channel.hpp"
 #include "backends/support/counted.hpp"
 #include "backends/support/guarded.hpp"
+#include "backends/support/sge_list.hpp"
 #include "core/backend.hpp"
 
 namespace viaduct::support {
@@ -26,7 +30,81 @@ private:
     const std::uint32_t id_ = next_id_.fetch_add(1);
 };
 
-/// The base of a device, `Self`, whose agent() is a Reactor. Instantiated where the other types are complete.
+inline std::uint32_t id_of(const backend::ProtectionDomain& domain) noexcept {
+    return static_cast<const ProtectionDomain&>(domain).id();
+}
+
+/// A region of the table of a `Device`.
+template <class Device>
+class MemoryRegion final : public backend::MemoryRegion {
+public:
+    explicit MemoryRegion(Device& device) noexcept : device_(device) {}
+    ~MemoryRegion() override {
+        if (key_ == 0) return;
+        device_.with_regions([this](auto& regions) { regions.remove(key_); });
+        device_.await_servers();
+    }
+    void take(std::uint32_t key) noexcept { key_ = key; }  ///< called once
+
+    std::uint32_t key() const noexcept override { return key_; }
+    Status modify(const backend::ProtectionDomain& domain, Access access) noexcept override {
+        device_.with_regions([&](auto& regions) { regions.set_rights(key_, id_of(domain), access); });
+        return {};
+    }
+
+private:
+    Device& device_;
+    std::uint32_t key_ = 0;
+};
+
+/// A window of that table, which contains what the window gives access to.
+template <class Device>
+class MemoryWindow final : public backend::MemoryWindow {
+public:
+    explicit MemoryWindow(Device& device) noexcept : device_(device) {}
+    ~MemoryWindow() override {
+        if (number_ == 0) return;
+        device_.with_regions([this](auto& regions) { regions.remove_window(number_); });
+        device_.await_servers();
+    }
+    void take(std::uint32_t number) noexcept { number_ = key_ = number; }  ///< called once
+
+    std::uint32_t key() const noexcept override { return key_; }
+    std::uint32_t number() const noexcept { return number_; }
+    void will_have(std::uint32_t key) noexcept { key_ = key; }
+
+private:
+    Device& device_;
+    std::uint32_t number_ = 0;
+    std::uint32_t key_ = 0;
+};
+
+/// What devices have in common: they support everything.
+inline DeviceAttributes software_attributes(std::string name, const HostAddress& host, std::uint32_t max_endpoints) {
+    return {
+        .name = std::move(name),
+        .host = host,
+        .local_hosts = {},
+        .capabilities = {},
+        .max_endpoints = max_endpoints,
+        .max_queue_depth = 65535,  // queues grow on demand
+        .default_queue_depth = 8192,
+        .max_sges = max_pieces,
+        .max_completion_queues = 2 * max_endpoints + 1024,
+        .max_completions = 1 << 20,
+        .max_region_bytes = std::uint64_t{1} << 47,
+        .max_protection_domains = 65536,
+        .max_transfer_bytes = 1 << 30,
+        .max_private_data_bytes = PrivateData::capacity,
+        .max_service_bytes = Address::max_service,
+    };
+}
+
+/// The base of a device, `Self`, which has these functions:
+///   - agent(): a Reactor;
+///   - with_regions(use): calls `use` with its table of regions, a Windows, and what lock that needs;
+///   - await_servers(): waits until no thread uses a region or window that was removed before this call.
+/// Instantiated where the other types are complete.
 template <class Self, class CompletionQueue, class SharedReceiveQueue, class Endpoint>
 class DeviceBase : public backend::Device {
 public:
@@ -37,6 +115,17 @@ public:
             return make_counted<ProtectionDomain>(domains_, attributes_.max_protection_domains,
                                                   "all protection domains are in use", domains_);
         });
+    }
+    Result<std::unique_ptr<backend::MemoryRegion>> register_memory(const backend::ProtectionDomain& domain,
+                                                                   void* address, std::uint64_t length,
+                                                                   Access access) noexcept override {
+        return make_with_key<backend::MemoryRegion, MemoryRegion<Self>>(
+            [&](auto& regions) { return regions.add(address, length, id_of(domain), access); });
+    }
+    Result<std::unique_ptr<backend::MemoryWindow>> create_memory_window(const backend::ProtectionDomain& domain,
+                                                                        WindowScope scope) noexcept override {
+        return make_with_key<backend::MemoryWindow, MemoryWindow<Self>>(
+            [&](auto& regions) { return regions.add_window(id_of(domain), scope); });
     }
     Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override {
         return make_as<backend::Channel>([] { return Result(std::make_unique<Channel>()); });
@@ -78,6 +167,18 @@ private:
         : attributes_(std::move(attributes)), observer_(observer) {}
 
     Self& device() noexcept { return static_cast<Self&>(*this); }
+
+    /// Creates an object with the key that `add` returns.
+    template <class Interface, class Object, class Add>
+    Result<std::unique_ptr<Interface>> make_with_key(Add add) noexcept {
+        return make_as<Interface>([&]() -> Result<std::unique_ptr<Object>> {
+            auto object = std::make_unique<Object>(device());  // first, so that the key has an owner that frees it
+            const auto key = device().with_regions(add);
+            if (!key.ok()) return key.status();
+            object->take(key.value());
+            return object;
+        });
+    }
 
     const DeviceAttributes attributes_;
     DeviceObserver& observer_;

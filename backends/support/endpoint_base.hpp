@@ -20,7 +20,7 @@ namespace viaduct::support {
 ///   - regions(): the table of keys, a Windows;
 ///   - flusher();
 ///   - connection_number(): of the connection, at this end.
-template <class Self, class Device, class MemoryWindow>
+template <class Self, class Device>
 class EndpointBase : public backend::Endpoint {
 public:
     std::uint32_t outstanding(QueueKind queue) const noexcept override {
@@ -108,7 +108,7 @@ private:
         : device_(device),
           attributes_(init.attributes),
           max_transfer_bytes_(transfer_limit(init.attributes, device.attributes())),
-          domain_id_(static_cast<const ProtectionDomain*>(init.domain)->id()),
+          domain_id_(id_of(*init.domain)),
           context_(init.context),
           observer_(*init.observer) {}
 
@@ -118,13 +118,13 @@ private:
     void change(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
         attributes_ = attributes;
         max_transfer_bytes_ = transfer_limit(attributes, device_.attributes());
-        domain_id_ = static_cast<const ProtectionDomain&>(domain).id();
+        domain_id_ = id_of(domain);
     }
 
     /// Prepares a bind and posts its request with `post(request)`, which returns a Status. Throws std::bad_alloc.
     template <class Post>
     Status post_bind(backend::MemoryWindow& window, const backend::BindRequest& request, Post post) {
-        auto& own = static_cast<MemoryWindow&>(window);
+        auto& own = static_cast<MemoryWindow<Device>&>(window);
         const auto key = self().regions().prepare({.window = own.number(),
                                                    .region = request.length == 0 ? 0 : request.region->key(),
                                                    .base = reinterpret_cast<std::uint64_t>(request.address),
