@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "backends/software/connector.hpp"
 #include "backends/software/endpoint.hpp"
 #include "backends/software/node.hpp"
 #include "backends/support/guarded.hpp"
@@ -26,66 +25,28 @@ constexpr std::uint16_t last_part = 1;
 
 // ---- Life --------------------------------------------------------------------------------------------------------
 
-Connection::~Connection() { release(); }
-
-Result<std::shared_ptr<Connection>> Connection::create(Node& node) {
-    auto connection = std::make_shared<Connection>(node);
-    const auto number = node.add(connection);
-    if (!number.ok()) return number.status();
-    connection->number_ = number.value();
-    connection->has_number_ = true;
-    return connection;
-}
-
-End Connection::describe(const Endpoint& endpoint) const noexcept {
-    return {.connection = number_, .shares_receives = endpoint.shares_receives(), .attributes = endpoint.attributes()};
-}
-
-void Connection::request(Connector& connector, const std::shared_ptr<Link>& link, const Connect& message) noexcept {
-    connector_ = &connector;
-    link_ = link;
-    link_->join();
-    requested_ = true;
-    link_->tell(0, message);
-}
-
-/// The peer may still answer, so the number is in use until it has.
-void Connection::withdraw() noexcept {
-    connector_ = nullptr;
-    if (!requested_) return release();
-    if (link_->is_closed() || !node_.keep_closing(shared_from_this())) return release();
-    link_->tell(0, Cancel{}, number_);
-}
-
-void Connection::open(Endpoint& owner, const std::shared_ptr<Link>& link, const End& peer) noexcept {
-    connector_ = nullptr;
-    requested_ = false;
-    if (link_ == nullptr) {
-        link_ = link;
-        link_->join();
-    }
-    peer_number_ = peer.connection;
-    peer_shares_receives_ = peer.shares_receives;
-    remote_attributes_ = peer.attributes;
-    owner_ = &owner;
-}
-
+/// The peer may still answer or send, so the number is in use until it has noticed.
 void Connection::end(bool on_purpose, CompletionCode code) noexcept {
-    if (owner_ == nullptr) return;
-    owner_ = nullptr;
-    if (link_->is_closed()) return release();
+    if (std::exchange(owner_, nullptr) == nullptr) return;
+    end_attempt();
+    if (progress_ == Progress::Idle || link_->is_closed()) return release();
+    if (progress_ == Progress::Asked) {
+        if (!node_.keep_closing(self())) return release();
+        progress_ = Progress::Withdrawn;
+        link_->tell(0, Cancel{}, number_);
+        return;
+    }
+    const bool peer_closed = std::exchange(progress_, Progress::Closed) == Progress::PeerClosed;
     link_->tell({.connection = peer_number_, .executed = done_, .kind = FrameKind::Closing},
                 encode(Closing{.on_purpose = on_purpose, .code = code}).bytes());
-    closed_ = true;
-    if (!peer_closed_ && node_.keep_closing(shared_from_this())) return;
-    release();
+    if (peer_closed || !node_.keep_closing(self())) release();
 }
 
 /// Nothing is expected of the peer any more.
 void Connection::release() noexcept {
+    progress_ = Progress::Idle;
     if (link_ != nullptr) link_->leave();
     link_.reset();
-    requested_ = false;
     if (std::exchange(has_number_, false)) node_.remove(number_);
     held_ = {};
     held_begin_ = 0;
@@ -99,16 +60,10 @@ void Connection::lose(const char* why) noexcept {
 void Connection::link_lost(const Status& why) noexcept {
     const auto keep = shared_from_this();
     node_.forget_closing(*this);
-    Connector* const connector = std::exchange(connector_, nullptr);
-    Endpoint* const owner = owner_;
-    if (connector != nullptr) {
-        release();
-        connector->hung_up();
-    } else if (owner != nullptr) {
-        owner->connection_lost(*this, why.sys_errno() == 0 || why.sys_errno() == ECONNRESET);
-    } else {
-        release();
-    }
+    if (is_open()) return owner_->connection_lost(*this, why.sys_errno() == 0 || why.sys_errno() == ECONNRESET);
+    const bool asked = progress_ == Progress::Asked;
+    release();
+    if (asked) hung_up(true);
 }
 
 // ---- Sending -----------------------------------------------------------------------------------------------------
@@ -186,7 +141,7 @@ std::optional<std::uint64_t> Connection::send_fragments(FrameHeader header, std:
 void Connection::wait_for(std::vector<std::weak_ptr<Connection>>& list) noexcept {
     if (std::exchange(is_blocked_, true)) return;
     const Status added = support::guarded([&]() -> Status {
-        list.push_back(weak_from_this());
+        list.push_back(self());
         return {};
     });
     if (added.ok()) return;
@@ -196,12 +151,12 @@ void Connection::wait_for(std::vector<std::weak_ptr<Connection>>& list) noexcept
 }
 
 void Connection::acknowledge() noexcept {
-    if (owner_ == nullptr || told_ == done_) return;
+    if (!is_open() || told_ == done_) return;
     (void)send({.kind = FrameKind::Acknowledge});  // if the link has no room, when it has
 }
 
 void Connection::resume() noexcept {
-    if (owner_ == nullptr) return;
+    if (!is_open()) return;
     owner_->progress();
     handle_held();
     acknowledge();
@@ -223,7 +178,7 @@ void Connection::confirm(std::uint32_t count) noexcept {
 }
 
 void Connection::on_frame(const Frame& frame, bool last) noexcept {
-    if (owner_ == nullptr) return;  // this side has ended the connection
+    if (!is_open()) return;  // this side has ended the connection
     const auto keep = shared_from_this();
     confirm(frame.header.executed);
     if (owner_ == nullptr || frame.header.kind == FrameKind::Acknowledge) return;
@@ -236,12 +191,12 @@ void Connection::on_frame(const Frame& frame, bool last) noexcept {
 }
 
 std::size_t Connection::find_destination(const FrameHeader& header, std::span<iovec> pieces) noexcept {
-    if (owner_ == nullptr || handling_ || (is_request(header.kind) && held_begin_ != held_.size())) return 0;
+    if (!is_open() || handling_ || (is_request(header.kind) && held_begin_ != held_.size())) return 0;
     return owner_->find_destination(header, pieces);
 }
 
 void Connection::has_placed(const FrameHeader& header) noexcept {
-    if (owner_ == nullptr) return;
+    if (!is_open()) return;
     untold_bytes_ += header.bytes;
     owner_->has_placed(header);
 }
@@ -260,7 +215,7 @@ void Connection::finished(const FrameHeader& header) noexcept {
     untold_bytes_ += sizeof header;
     if (owner_ == nullptr) return;
     if (done_ - told_ >= acknowledged_requests || untold_bytes_ >= acknowledged_bytes) acknowledge();
-    if (told_ != done_ && (header.flags & frame_flags::confirm) != 0) node_.owes(shared_from_this());
+    if (told_ != done_ && (header.flags & frame_flags::confirm) != 0) node_.owes(self());
 }
 
 void Connection::hold(const Frame& frame, bool last) noexcept {
@@ -309,33 +264,34 @@ Status Connection::on_message(const FrameHeader& header, std::span<const std::by
         on_closing(closing);
         return {};
     }
-    if (!std::exchange(requested_, false)) return {Code::InvalidParameter, "the peer answers a request twice"};
-    Connector* const connector = std::exchange(connector_, nullptr);
+    if (progress_ != Progress::Asked && progress_ != Progress::Withdrawn)
+        return {Code::InvalidParameter, "the peer answers a request twice"};
+    const bool wanted = progress_ == Progress::Asked;
     if (header.kind == FrameKind::Accepted) {
         Accepted accepted;
         if (const Status status = decode(body, accepted); !status.ok()) return status;
-        if (connector != nullptr) {
-            connector->established(accepted);
-            return {};
+        if (wanted) {
+            established(accepted);
+        } else {
+            peer_number_ = accepted.end.connection;
+            progress_ = Progress::Closed;
+            link_->tell(peer_number_, Closing{.on_purpose = true});
         }
-        peer_number_ = accepted.end.connection;  // too late
-        closed_ = true;
-        link_->tell(peer_number_, Closing{.on_purpose = true});
         return {};
     }
     node_.forget_closing(*this);
     release();
-    if (connector == nullptr) return {};
-    return connector->on_answer(header.kind, body);
+    return wanted ? refused(header.kind, body) : Status();
 }
 
 /// Ends the connection when all that the peer has sent was executed. Requests that would have to wait are dropped.
 void Connection::on_closing(const Closing& closing) noexcept {
-    peer_closed_ = true;
-    if (closed_) {
+    if (progress_ == Progress::Closed) {
         node_.forget_closing(*this);
         return release();
     }
+    if (progress_ != Progress::Open) return;
+    progress_ = Progress::PeerClosed;
     handle_held();
     if (owner_ != nullptr) owner_->peer_ended(*this, closing.on_purpose, closing.code);
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A connection: the order of its requests, and how far the two sides have come with them.
+// A connection, from the first attempt on: the order of its requests, and how far the two sides have come with them.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "backends/software/frames.hpp"
 #include "backends/software/link.hpp"
 #include "core/attributes.hpp"
 #include "core/base/fifo.hpp"
@@ -14,33 +13,38 @@
 
 namespace viaduct::software {
 
-class Connector;
 class Endpoint;
 class Node;
 
-/// The lock of the node must be held.
-class Connection final : public std::enable_shared_from_this<Connection> {
+/// Owned by its endpoint until that ends it, and then by the node until the peer has noticed. The lock of the node must
+/// be held.
+class Connection final : public AgentClient {
 public:
-    explicit Connection(Node& node) noexcept : node_(node) {}
-    ~Connection();
+    Connection(Node& node, Endpoint& owner) noexcept;
+    ~Connection() override;
 
-    /// Gives the connection a number. Throws std::bad_alloc. NoResources: all numbers are in use.
-    static Result<std::shared_ptr<Connection>> create(Node& node);
+    // ---- Setup: connecting.cpp ----
+
+    /// Sends a request to a listener, or meets a peer: until there is an answer or the deadline passes. The endpoint
+    /// learns the outcome: Endpoint::establish() or Endpoint::attempt_failed(). Unreachable: there is no route. Throws
+    /// std::bad_alloc.
+    Status connect(const ConnectParameters& parameters);
+
+    /// Accepts a request that has arrived over the link. NoResources. Throws std::bad_alloc.
+    Status accept(std::shared_ptr<Link> link, const End& peer, const Service& answered_by,
+                  const PrivateData& private_data, const ConnectionEvent& established);
+
+    /// Reports whether it waits for a peer-to-peer request.
+    bool expects(const HostAddress& host, const Service& service) const noexcept;
+    void on_peer(const std::shared_ptr<Link>& link, const Connect& request) noexcept;
+
+    /// The link that was awaited is usable, or has failed.
+    void on_link(Link& link, const Status& status) noexcept;
+
+    // ---- For the endpoint ----
 
     std::uint32_t number() const noexcept { return number_; }
-
-    /// Returns what the peer has to know of this end.
-    End describe(const Endpoint& endpoint) const noexcept;
-
-    /// Sends a request for the connector, which gets the answers. The link must be usable.
-    void request(Connector& connector, const std::shared_ptr<Link>& link, const Connect& message) noexcept;
-
-    /// The connector gives up, or has an answer that ends the attempt.
-    void withdraw() noexcept;
-
-    /// Starts to exchange frames for the endpoint.
-    void open(Endpoint& owner, const std::shared_ptr<Link>& link, const End& peer) noexcept;
-
+    bool is_open() const noexcept { return progress_ == Progress::Open || progress_ == Progress::PeerClosed; }
     Link* link() const noexcept { return link_.get(); }
     const EndpointAttributes& remote_attributes() const noexcept { return remote_attributes_; }
     bool peer_shares_receives() const noexcept { return peer_shares_receives_; }
@@ -67,8 +71,8 @@ public:
     /// The number of the request of the peer that is being executed.
     std::uint32_t current_request() const noexcept { return done_ + 1; }
 
-    /// Ends the connection and tells the peer why. The endpoint is not accessed any more. `code`: why the request after
-    /// those that were executed was refused, or Success.
+    /// Ends the connection or the attempt, and tells the peer why. The endpoint is not accessed any more. `code`: why
+    /// the request after those that were executed was refused, or Success.
     void end(bool on_purpose, CompletionCode code) noexcept;
 
     // ---- For the link ----
@@ -107,6 +111,36 @@ public:
     bool is_owing = false;
 
 private:
+    enum class Progress : std::uint8_t {
+        Idle,       ///< nothing is expected of the peer
+        Asked,      ///< the peer has to answer the request
+        Withdrawn,  ///< the same, but the answer is not wanted any more
+        Open,
+        PeerClosed,  ///< the peer has sent Closing
+        Closed,      ///< this side has, and the peer has to
+    };
+    struct Attempt;
+
+    Status take_number();
+    End describe() const noexcept;
+    void open(const std::shared_ptr<Link>& link, const End& peer) noexcept;
+    void call_at(const Deadline& deadline);
+    Status attempt();
+    void ask(const std::shared_ptr<Link>& link) noexcept;
+    Status wait_for_peer();
+    void retry(bool no_listener) noexcept;
+    void on_deadline() noexcept override;
+    void established(const Accepted& accepted) noexcept;
+    Status refused(FrameKind kind, std::span<const std::byte> body) noexcept;
+    void dropped() noexcept;
+    void hung_up(bool asked) noexcept;
+    bool ask_over_new_link() noexcept;
+    void no_listener_found() noexcept;
+    void timed_out() noexcept;
+    void fail(const Status& status) noexcept;
+    void finish(const ConnectionEvent& event) noexcept;
+    void end_attempt() noexcept;
+
     void confirm(std::uint32_t count) noexcept;
     bool handle(const Frame& frame) noexcept;
     void handle_held() noexcept;
@@ -118,16 +152,15 @@ private:
     FrameHeader complete(FrameHeader header, std::size_t bytes) const noexcept;
     void on_closing(const Closing& closing) noexcept;
     void release() noexcept;
+    std::shared_ptr<Connection> self() noexcept { return std::static_pointer_cast<Connection>(shared_from_this()); }
 
     Node& node_;
     std::uint32_t number_ = 0;
     bool has_number_ = false;
     std::shared_ptr<Link> link_;
-    Connector* connector_ = nullptr;  // waits for the answer to its request
-    Endpoint* owner_ = nullptr;       // null: not connected, or not any more
-    bool requested_ = false;          // the peer has not answered the request
-    bool closed_ = false;             // this side has sent Closing
-    bool peer_closed_ = false;
+    Endpoint* owner_;                   // null: it has ended the connection
+    std::unique_ptr<Attempt> attempt_;  // null: it has ended, or there was none
+    Progress progress_ = Progress::Idle;
     bool handling_ = false;
     bool is_blocked_ = false;
     std::uint32_t peer_number_ = 0;

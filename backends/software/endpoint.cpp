@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/software/endpoint.hpp"
 
-#include "backends/software/connector.hpp"
+#include "backends/software/connection.hpp"
 #include "backends/software/device.hpp"
 #include "backends/support/endings.hpp"
 #include "backends/support/guarded.hpp"
@@ -83,26 +83,27 @@ Status Endpoint::modify(const EndpointAttributes& attributes, const backend::Pro
 // ---- Connections -------------------------------------------------------------------------------------------------
 
 Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
-    return support::guarded([&]() -> Status {
-        const Node::Guard guard(node_);
-        if (!is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
-        auto connector = Connector::start(*this, parameters);
-        if (!connector.ok()) return connector.status();
-        if (!(*connector)->has_ended()) connector_ = std::move(*connector);
-        return {};
+    const Node::Guard guard(node_);
+    if (!is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
+    const Status status = support::guarded([&] {
+        const auto connection = connection_ = std::make_shared<Connection>(node_, *this);
+        return connection->connect(parameters);
     });
+    if (!status.ok() && connection_ != nullptr) std::exchange(connection_, nullptr)->end(true, CompletionCode::Success);
+    return status;
 }
 
-void Endpoint::connecting_finished(const ConnectionEvent& event) noexcept {
-    connector_.reset();
+void Endpoint::attempt_failed(const ConnectionEvent& event) noexcept {
+    connection_.reset();
     observer_.on_connection_event(event);
 }
 
-void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
+void Endpoint::establish(std::shared_ptr<Connection> connection, const ConnectionEvent& event) noexcept {
     breaking_ = ending_ = false;
     connection_ = std::move(connection);
     receive_.attach(*connection_);
     send_.attach(*connection_);
+    observer_.on_connection_event(event);
 }
 
 bool Endpoint::handle(const Frame& frame) noexcept {
@@ -141,7 +142,6 @@ void Endpoint::has_placed(const FrameHeader& header) noexcept {
 /// Flushes both queues and releases the connection.
 void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight,
                               CompletionCode refused) noexcept {
-    if (connector_ != nullptr) std::exchange(connector_, nullptr)->abandon();
     const std::shared_ptr<Connection> connection = connection_;
     send_.detach(in_flight, refused);
     receive_.detach(reject_receives);
@@ -154,21 +154,21 @@ void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionC
 
 void Endpoint::disconnect() noexcept {
     const Node::Guard guard(node_);
-    if (connection_ != nullptr) node_.progress();  // messages that have arrived are received
+    if (is_connected()) node_.progress();  // messages that have arrived are received
     end_connection(!breaking_, false, CompletionCode::Flushed);
     broken_ = false;
 }
 
 void Endpoint::fail() noexcept {
     const Node::Guard guard(node_);
-    if (connection_ != nullptr) node_.progress();
+    if (is_connected()) node_.progress();
     end_connection(false, true, CompletionCode::Flushed);
     broken_ = true;
 }
 
 void Endpoint::drain() noexcept {
     const Node::Guard guard(node_);
-    if (connection_ == nullptr) return;
+    if (!is_connected()) return;
     node_.send_held();
     send_.drain();
 }
@@ -181,7 +181,7 @@ void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight, boo
 }
 
 void Endpoint::request_break() noexcept {
-    if (connection_ == nullptr || std::exchange(breaking_, true)) return;
+    if (!is_connected() || std::exchange(breaking_, true)) return;
     request_end();
 }
 
@@ -198,7 +198,7 @@ ConnectionEvent Endpoint::loss_by_this_side() const noexcept {
 }
 
 void Endpoint::end() noexcept {
-    if (connection_ == nullptr || !std::exchange(ending_, false)) return;
+    if (!is_connected() || !std::exchange(ending_, false)) return;
     if (breaking_)
         broke(loss_by_this_side(), CompletionCode::Transport);
     else if (send_.has_drained())

@@ -9,7 +9,6 @@
 
 namespace viaduct::software {
 
-class Connector;
 class Device;
 
 class Endpoint final : public support::EndpointBase<Endpoint, Device> {
@@ -28,7 +27,7 @@ public:
 
     // The lock of the node must be held for the functions below.
     Node& node() noexcept { return node_; }
-    bool is_idle() const noexcept { return connection_ == nullptr && connector_ == nullptr && !broken_; }
+    bool is_idle() const noexcept { return connection_ == nullptr && !broken_; }
 
     // For the work queues.
     Regions& regions() const noexcept;
@@ -46,25 +45,27 @@ public:
     /// Ends the connection if it breaks or if the send queue has drained.
     void end() noexcept;
 
-    // For connections and connectors.
+    // For connections.
     /// Executes a request or handles a response. Returns false if it has to wait.
     bool handle(const Frame& frame) noexcept;
     /// See Connection.
     std::size_t find_destination(const FrameHeader& header, std::span<iovec> pieces) noexcept;
     void has_placed(const FrameHeader& header) noexcept;
     void progress() noexcept { send_.progress(); }
-    void establish(std::shared_ptr<Connection> connection) noexcept;
+    /// Starts to use an open connection, and reports the event.
+    void establish(std::shared_ptr<Connection> connection, const ConnectionEvent& event) noexcept;
     /// The connection broke. `by_peer`: the peer's process has ended, or it does not follow the protocol.
     void connection_lost(Connection& connection, bool by_peer) noexcept;
 
     /// The peer has ended the connection. `refused`: how the oldest request without an answer completes.
     void peer_ended(Connection& connection, bool on_purpose, CompletionCode refused = CompletionCode::Success) noexcept;
 
-    /// Ends a connection attempt and reports the event.
-    void connecting_finished(const ConnectionEvent& event) noexcept;
+    /// The attempt to connect has ended. Reports the event.
+    void attempt_failed(const ConnectionEvent& event) noexcept;
 
 private:
     friend EndpointBase;
+    bool is_connected() const noexcept { return connection_ != nullptr && connection_->is_open(); }
     void end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight,
                         CompletionCode refused = CompletionCode::Success) noexcept;
     ConnectionEvent loss_by_this_side() const noexcept;
@@ -74,10 +75,9 @@ private:
     Node& node_;
     SendQueue send_;
     ReceiveQueue receive_;
-    std::shared_ptr<Connection> connection_;
-    std::shared_ptr<Connector> connector_;
-    bool breaking_ = false;  // end() follows
-    bool ending_ = false;    // likewise
+    std::shared_ptr<Connection> connection_;  // from the first attempt on
+    bool breaking_ = false;                   // end() follows
+    bool ending_ = false;                     // likewise
     bool broken_ = false;
 };
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "backends/software/connection.hpp"
-#include "backends/software/connector.hpp"
+#include "backends/software/listener.hpp"
 #include "backends/software/node.hpp"
 #include "backends/support/guarded.hpp"
 
@@ -13,13 +13,13 @@ namespace viaduct::software {
 void Link::tell_waiting(const Status& status) noexcept {
     const auto waiting = std::exchange(waiting_, {});
     for (const auto& entry : waiting)
-        if (const auto connector = entry.lock()) connector->on_link(*this, status);
+        if (const auto connection = entry.lock()) connection->on_link(*this, status);
 }
 
-void Link::await_no_more(const Connector& connector) noexcept {
+void Link::await_no_more(const Connection& connection) noexcept {
     std::erase_if(waiting_, [&](const auto& entry) {
         const auto other = entry.lock();
-        return other == nullptr || other.get() == &connector;
+        return other == nullptr || other.get() == &connection;
     });
     if (waiting_.empty() && !is_usable() && !is_closed()) abandon();
 }

@@ -17,7 +17,6 @@ namespace viaduct::software {
 
 class Connection;
 class ConnectionRequest;
-class Connector;
 
 /// The lock of the node must be held.
 class Link : public AgentClient {
@@ -85,10 +84,10 @@ public:
     }
     const HostAddress& remote_host() const noexcept { return remote_; }
 
-    /// Calls Connector::on_link() when the link is usable or has failed.
-    void await(const std::shared_ptr<Connector>& connector) { waiting_.push_back(connector); }
-    /// The connector gives up. A link that nobody waits for is dropped, unless it is usable.
-    void await_no_more(const Connector& connector) noexcept;
+    /// Calls Connection::on_link() when the link is usable or has failed.
+    void await(const std::shared_ptr<Connection>& connection) { waiting_.push_back(connection); }
+    /// The connection gives up. A link that nobody waits for is dropped, unless it is usable.
+    void await_no_more(const Connection& connection) noexcept;
 
     /// Requests that have not been answered.
     void add(ConnectionRequest& request) { requests_.push_back(&request); }
@@ -134,7 +133,7 @@ private:
     const HostAddress remote_;
     bool refused_ = false;  // the peer lacks resources, and closes the link
     std::size_t users_ = 0;
-    std::vector<std::weak_ptr<Connector>> waiting_;
+    std::vector<std::weak_ptr<Connection>> waiting_;
     std::vector<ConnectionRequest*> requests_;
     std::vector<std::uint32_t> dropped_;  // numbers of requesters that wait for an answer in vain
 };

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backends/software/connector.hpp"
+#include "backends/software/connection.hpp"
 #include "backends/software/endpoint.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/services.hpp"
@@ -45,26 +45,16 @@ Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData&
         const Node::Guard guard(*node_);
         auto& own = static_cast<Endpoint&>(endpoint);
         if (!own.is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
-        return accept_locked(own, private_data, {.kind = ConnectionEventKind::Established});
+        if (answered_) return {Code::TimedOut, "the request was already answered"};
+        if (!is_wanted()) return {Code::TimedOut, "the requester has given up or has ended"};
+        const Status status =
+            std::make_shared<Connection>(*node_, own)
+                ->accept(link_, message_.end, answered_by_, private_data, {.kind = ConnectionEventKind::Established});
+        if (!status.ok()) return status;
+        answered_ = true;
+        leave();
+        return {};
     });
-}
-
-Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& private_data,
-                                        const ConnectionEvent& established) {
-    if (answered_) return {Code::TimedOut, "the request was already answered"};
-    if (!is_wanted()) return {Code::TimedOut, "the requester has given up or has ended"};
-    auto connection = Connection::create(*node_);
-    if (!connection.ok()) return connection.status();
-    const std::shared_ptr<Connection> accepted = std::move(*connection);
-    const Accepted message{.end = accepted->describe(endpoint), .service = answered_by_, .private_data = private_data};
-    const std::shared_ptr<Link> link = link_;
-    answered_ = true;
-    accepted->open(endpoint, link, message_.end);
-    leave();
-    link->tell(requester(), message);  // before what the program sends when it learns of the connection
-    endpoint.establish(accepted);
-    endpoint.connecting_finished(established);
-    return {};
 }
 
 Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
@@ -92,7 +82,7 @@ Result<std::shared_ptr<Port>> Port::get(Node& node, std::uint16_t number) {
 }
 
 void Port::close_if_unused() noexcept {
-    if (!listeners_.empty() || !connectors_.empty()) return;
+    if (!listeners_.empty() || !peers_.empty()) return;
     const auto keep = std::static_pointer_cast<Port>(shared_from_this());
     closes();
     node_.ports().erase(number_);
@@ -103,8 +93,8 @@ void Port::remove(const Listener& listener) noexcept {
     close_if_unused();
 }
 
-void Port::remove(const Connector& connector) noexcept {
-    std::erase(connectors_, &connector);
+void Port::remove(const Connection& connection) noexcept {
+    std::erase(peers_, &connection);
     close_if_unused();
 }
 
@@ -123,10 +113,10 @@ Listener* Port::next_listener(const Service& service) noexcept {
     return support::take_turns(listeners_, [&](const Listener* listener) { return listener->service() == service; });
 }
 
-Connector* Port::find_connector(const HostAddress& host, const Service& service) const noexcept {
-    const auto found = std::ranges::find_if(
-        connectors_, [&](const Connector* connector) { return connector->expects(host, service); });
-    return found == connectors_.end() ? nullptr : *found;
+Connection* Port::find_peer(const HostAddress& host, const Service& service) const noexcept {
+    const auto found =
+        std::ranges::find_if(peers_, [&](const Connection* connection) { return connection->expects(host, service); });
+    return found == peers_.end() ? nullptr : *found;
 }
 
 /// Tells why a client was not served: on a port that is open to the network, as a warning at most once in a while.
@@ -137,8 +127,8 @@ void Port::turn_away(const Status& why) noexcept {
 
 Status Port::take(const std::shared_ptr<Link>& link, const Connect& request) {
     if (request.model == ConnectParameters::Model::PeerToPeer) {
-        if (Connector* connector = find_connector(link->remote_host(), request.remote.service)) {
-            connector->on_peer(link, request);
+        if (Connection* const peer = find_peer(link->remote_host(), request.remote.service)) {
+            peer->on_peer(link, request);
             return {};
         }
     } else {

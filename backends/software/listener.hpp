@@ -13,7 +13,7 @@
 
 namespace viaduct::software {
 
-class Connector;
+class Connection;
 class Endpoint;
 class Listener;
 
@@ -32,8 +32,6 @@ public:
     void redirect(const Service& service) noexcept override { answered_by_ = service; }
 
     // The lock of the node must be held for the functions below.
-    /// Like accept(), for an endpoint that is idle or connecting (peer-to-peer), with the event for its observer.
-    Status accept_locked(Endpoint& endpoint, const PrivateData& private_data, const ConnectionEvent& established);
     template <class Message>
     Status answer(const Message& message) noexcept {
         if (link_ != nullptr) link_->tell(requester(), message);
@@ -71,15 +69,15 @@ public:
     static Result<std::shared_ptr<Port>> get(Node& node, std::uint16_t number);
 
     void add(Listener& listener) { listeners_.push_back(&listener); }
-    void add(Connector& connector) { connectors_.push_back(&connector); }
+    void add(Connection& connection) { peers_.push_back(&connection); }
     void remove(const Listener& listener) noexcept;
-    void remove(const Connector& connector) noexcept;
+    void remove(const Connection& connection) noexcept;
 
     bool serves(const Service& service) const noexcept;
     bool is_exclusive(const Service& service) const noexcept;
 
-    /// Finds a peer-to-peer connector that waits for a host.
-    Connector* find_connector(const HostAddress& host, const Service& service) const noexcept;
+    /// Finds a peer-to-peer connection that waits for a host.
+    Connection* find_peer(const HostAddress& host, const Service& service) const noexcept;
 
     std::uint16_t number() const noexcept { return number_; }
 
@@ -104,7 +102,7 @@ private:
     const std::uint16_t number_;
     WarningLimit turned_away_;
     std::vector<Listener*> listeners_;
-    std::vector<Connector*> connectors_;
+    std::vector<Connection*> peers_;
 };
 
 class Listener final : public viaduct::Listener {

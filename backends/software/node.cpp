@@ -289,7 +289,7 @@ void Node::remove(std::uint32_t number) noexcept {
 
 std::shared_ptr<Connection> Node::find(std::uint32_t number) noexcept {
     Connection* found = number < connections_.size() ? connections_[number] : nullptr;
-    return found == nullptr ? nullptr : found->weak_from_this().lock();
+    return found == nullptr ? nullptr : std::static_pointer_cast<Connection>(found->weak_from_this().lock());
 }
 
 std::shared_ptr<Connection> Node::find(std::uint32_t number, const Link& link) noexcept {

@@ -12,8 +12,8 @@
 
 #include "backends/software/agent.hpp"
 #include "backends/software/connection.hpp"
-#include "backends/software/transport.hpp"
 #include "backends/software/regions.hpp"
+#include "backends/software/transport.hpp"
 #include "backends/support/flusher.hpp"
 #include "core/base/fork.hpp"
 #include "core/base/waiting.hpp"
