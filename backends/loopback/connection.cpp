@@ -10,39 +10,24 @@
 
 namespace viaduct::loopback {
 
-Result<std::shared_ptr<Connection>> Connection::offer(Device& device, std::shared_ptr<EndpointRef> owner) {
-    auto segment = device.spare_segment().take();
-    if (!segment.ok()) return segment.status();
-    std::shared_ptr<Connection> connection(new Connection(device, std::move(owner), 0));
-    connection->mapping_ = std::move(segment->mapping);
-    connection->segment_fd_ = std::move(segment->fd);
-    if (const Status status = assign(connection, connection->owner_); !status.ok()) return status;
-    return connection;
-}
-
 Result<std::shared_ptr<Connection>> Connection::take(Device& device, const UniqueFd& segment) {
     if (!is_sealed_memfd(segment.get(), sizeof(wire::Segment)))
         return Status(Code::InvalidParameter, "invalid segment from a peer");
     auto mapping = Mapping::map(segment.get(), sizeof(wire::Segment), PROT_READ | PROT_WRITE);
     if (!mapping.ok()) return mapping.status();
-    std::shared_ptr<Connection> connection(new Connection(device, nullptr, 1));
+    std::shared_ptr<Connection> connection(new Connection(device, 1));
     connection->mapping_ = std::move(*mapping);
     return connection;
 }
 
-Status Connection::assign(const std::shared_ptr<Connection>& connection, std::shared_ptr<EndpointRef> owner) {
-    connection->owner_ = std::move(owner);
-    if (connection->registered_) return {};
-    auto number = connection->device_.add_connection(connection);
+Status Connection::assign(std::shared_ptr<EndpointRef> owner) {
+    owner_ = std::move(owner);
+    if (registered_) return {};
+    auto number = device_.add_connection(shared_from_this());
     if (!number.ok()) return number.status();
-    connection->number_ = *number;
-    connection->registered_ = true;
+    number_ = *number;
+    registered_ = true;
     return {};
-}
-
-Connection::~Connection() {
-    if (socket_) device_.agent().unwatch(socket_.get());
-    if (registered_) device_.remove_connection(number_);
 }
 
 Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> descriptors, pid_t process) {
@@ -57,15 +42,10 @@ Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> desc
     return {};
 }
 
-Status Connection::open(UniqueFd& socket, const std::shared_ptr<Connection>& self) {
-    if (const Status status = device_.agent().watch(socket.get(), self); !status.ok()) return status;
-    open_hung_up(socket);
-    return {};
-}
-
-void Connection::open_hung_up(UniqueFd& socket) noexcept {
+Status Connection::open(UniqueFd& socket) {
+    if (const Status status = device_.agent().watch(socket.get(), shared_from_this()); !status.ok()) return status;
     socket_ = std::move(socket);
-    segment_fd_.reset();
+    return {};
 }
 
 Status Connection::send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept {
@@ -141,6 +121,10 @@ void Connection::on_readable(int fd) noexcept try {
     MapMessage message{};
     auto received = [&]() -> Result<Received> {
         const std::lock_guard lock(owner_->mutex);
+        if (attempt_ != nullptr) {
+            go_on(fd);
+            return Status(Code::WouldBlock, "not connected yet");
+        }
         if (socket_.get() != fd)
             return Status(Code::WouldBlock, "closed since");  // the number may belong to another
                                                               // descriptor now

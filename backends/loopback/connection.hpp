@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A connection: the shared segment, the socket that signals the peer's death, and the identity of the peer.
+// A connection, from the first attempt on: the shared segment, the socket that signals the peer's death, and the
+// identity of the peer.
 #pragma once
 
 #include <atomic>
@@ -9,6 +10,7 @@
 #include "backends/loopback/agent.hpp"
 #include "backends/loopback/peer.hpp"
 #include "backends/loopback/ring.hpp"
+#include "core/connection.hpp"
 
 namespace viaduct::loopback {
 
@@ -22,16 +24,28 @@ struct EndpointRef {
     Endpoint* endpoint = nullptr;
 };
 
-class Connection final : public AgentClient {
+class Connection final : public AgentClient, public std::enable_shared_from_this<Connection> {
 public:
-    /// offer() creates the requester's side with a new segment; take() creates the acceptor's side with the segment of
-    /// a request.
-    static Result<std::shared_ptr<Connection>> offer(Device& device, std::shared_ptr<EndpointRef> owner);
+    /// The requester's side.
+    Connection(Device& device, std::shared_ptr<EndpointRef> owner) noexcept;
+    /// The acceptor's side, with the segment of a request.
     static Result<std::shared_ptr<Connection>> take(Device& device, const UniqueFd& segment);
     ~Connection() override;
 
-    /// Assigns the acceptor's connection to its endpoint and gives it a number on the doorbell boards.
-    static Status assign(const std::shared_ptr<Connection>& connection, std::shared_ptr<EndpointRef> owner);
+    // ---- The active side of connection setup: connecting.cpp; with the mutex of the owner held ----
+
+    /// Sends a request to a listener, or meets a peer, until there is an answer or the deadline passes. Then calls
+    /// Endpoint::connecting_finished(), possibly before it returns. NoListener: there is no listener (client/server
+    /// model). Throws std::bad_alloc.
+    Status connect(const ConnectParameters& parameters);
+
+    /// Called when the endpoint gives up. No event follows.
+    void abandon() noexcept;
+
+    // ---- Setup ----
+
+    /// Assigns the connection to its endpoint and gives it a number on the doorbell boards.
+    Status assign(std::shared_ptr<EndpointRef> owner);
 
     /// Identifies the peer by its handshake and its process, and takes the descriptors. InvalidParameter: they are
     /// invalid.
@@ -39,10 +53,7 @@ public:
 
     /// Makes the agent watch the socket and takes ownership of it; on failure the caller keeps it. The caller holds the
     /// owner's mutex, so the agent waits until the endpoint is ready.
-    Status open(UniqueFd& socket, const std::shared_ptr<Connection>& self);
-
-    /// The same for a socket that has hung up. The caller ends the connection.
-    void open_hung_up(UniqueFd& socket) noexcept;
+    Status open(UniqueFd& socket);
 
     /// SystemError: the peer is gone. The socket reports that as well.
     Status send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept;
@@ -101,8 +112,9 @@ public:
     void hang_up() noexcept;
 
 private:
-    Connection(Device& device, std::shared_ptr<EndpointRef> owner, unsigned role) noexcept
-        : device_(device), owner_(std::move(owner)), role_(role) {}
+    struct Attempt;
+
+    Connection(Device& device, unsigned role) noexcept;
     wire::Segment& segment() const noexcept { return *mapping_.as<wire::Segment>(); }
     Ring ring(unsigned direction) const noexcept {
         wire::Segment& shared = segment();
@@ -114,13 +126,40 @@ private:
                 .peer_number = peer_number_,
                 .asymmetric_fences = asymmetric_};
     }
+    Status attempt();
+    void call_at(const Deadline& deadline);
+    void ask_again();
+    Status ask_listener();
+    Status connect_peer();
+    Status make_offer();
+    Status send_request(UniqueFd socket);
+    bool is_answered_soon() noexcept;
+    template <class Step>
+    void run_step(Step step) noexcept;  ///< a failure to allocate memory ends the attempt
+    void on_deadline() noexcept override;
+    void check_time();
+    void go_on(int fd) noexcept;
+    bool read_answer();
+    void answered(Handshake& answer);
+    void answer_hung_up();
+    void server_lacks_resources();
+    bool may_still_answer() noexcept;
+    void take_peer_requests();
+    void established_with(Handshake& handshake);
+    void fail(const Status& status) noexcept;
+    const char* describe_time_out(bool untaken) const noexcept;
+    void finish(const ConnectionEvent& event) noexcept;
+    void drop_socket() noexcept;
+    void end_attempt() noexcept;
+
     void request_mapping(std::uint32_t key) noexcept;
     void on_readable(int fd) noexcept override;
     void answer_map_request(const MapMessage& request);
 
     Device& device_;
     std::shared_ptr<EndpointRef> owner_;
-    const unsigned role_;  // 0: requester, 1: acceptor
+    const unsigned role_;               // 0: requester, 1: acceptor
+    std::unique_ptr<Attempt> attempt_;  // null: it has ended, or there was none
     std::uint32_t number_ = 0;
     bool registered_ = false;
     UniqueFd segment_fd_;

@@ -3,7 +3,6 @@
 
 #include <functional>
 
-#include "backends/loopback/connector.hpp"
 #include "backends/loopback/device.hpp"
 #include "backends/support/endings.hpp"
 #include "backends/support/guarded.hpp"
@@ -85,10 +84,10 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
         if (!target) return not_on_this_host(parameters.remote.host);
         auto to_device = parameters;
         to_device.remote.host = host_of(*target);
-        auto connector = Connector::start(*this, to_device);
-        if (!connector.ok()) return connector.status();
-        if (!(*connector)->has_ended()) connector_ = std::move(*connector);
-        return {};
+        const auto attempt = attempt_ = std::make_shared<Connection>(device_, ref_);
+        const Status status = support::guarded([&] { return attempt->connect(to_device); });
+        if (!status.ok() && attempt_ != nullptr) std::exchange(attempt_, nullptr)->abandon();
+        return status;
     });
 }
 
@@ -121,7 +120,7 @@ void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
 }
 
 void Endpoint::connecting_finished(const ConnectionEvent& event) noexcept {
-    connector_.reset();
+    attempt_.reset();
     observer_.on_connection_event(event);
 }
 
@@ -129,7 +128,7 @@ void Endpoint::connecting_finished(const ConnectionEvent& event) noexcept {
 /// before it drops the connection, because that takes longer than the rest.
 std::shared_ptr<Connection> Endpoint::end_connection(bool on_purpose, bool reject_receives,
                                                      CompletionCode in_flight) noexcept {
-    if (connector_ != nullptr) std::exchange(connector_, nullptr)->abandon();
+    if (attempt_ != nullptr) std::exchange(attempt_, nullptr)->abandon();
     std::shared_ptr<Connection> connection = connection_;
     with_queues_locked([&] {
         send_.detach(in_flight);

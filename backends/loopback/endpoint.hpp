@@ -11,8 +11,6 @@
 
 namespace viaduct::loopback {
 
-class Connector;
-
 class Endpoint final : public support::EndpointBase<Endpoint, Device> {
 public:
     Endpoint(Device& device, const backend::EndpointInit& init);
@@ -71,9 +69,9 @@ public:
     void request_end() noexcept;
     bool is_breaking() const noexcept { return breaking_.load(std::memory_order_acquire); }
 
-    // For connections and connectors, with the mutex of the reference held.
+    // For connections, with the mutex of the reference held.
     std::shared_ptr<EndpointRef> ref() const noexcept { return ref_; }
-    bool is_idle() const noexcept { return connection_ == nullptr && connector_ == nullptr && !broken_; }
+    bool is_idle() const noexcept { return connection_ == nullptr && attempt_ == nullptr && !broken_; }
     bool serve(Connection& connection) noexcept;
     bool is_still_polled(const Connection& connection) noexcept;
 
@@ -90,8 +88,7 @@ public:
     /// Starts to use an open connection.
     void establish(std::shared_ptr<Connection> connection) noexcept;
 
-    /// Ends a connection attempt and reports the event to the observer. A connector that calls this must keep itself
-    /// alive.
+    /// Ends a connection attempt and reports the event to the observer.
     void connecting_finished(const ConnectionEvent& event) noexcept;
 
 private:
@@ -114,8 +111,8 @@ private:
     std::uint32_t receive_polls_served_ = 0;  // used by serve()
     std::uint32_t receive_polls_seen_ = 0;    // used by is_still_polled()
     bool watched_ = false;                    // the agent calls is_still_polled() periodically
+    std::shared_ptr<Connection> attempt_;     // the connection until it is established
     std::shared_ptr<Connection> connection_;
-    std::shared_ptr<Connector> connector_;
     bool broken_ = false;
     std::atomic<pid_t> peer_process_{0};
 };

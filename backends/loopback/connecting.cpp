@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "backends/loopback/connector.hpp"
-
+// The active side of connection setup: sends a request to a listener, or meets a peer, until there is an answer or the
+// deadline passes.
 #include <poll.h>
 #include <unistd.h>
 
@@ -8,11 +8,13 @@
 
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
+#include "backends/loopback/listener.hpp"
 #include "backends/loopback/local_listeners.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/reserve.hpp"
 #include "core/base/address_text.hpp"
 #include "core/base/outcome.hpp"
+#include "core/base/retry.hpp"
 #include "core/base/settings.hpp"
 #include "core/log.hpp"
 #include "core/reason.hpp"
@@ -38,42 +40,70 @@ std::chrono::microseconds spin_time() {
 
 }  // namespace
 
-Connector::Connector(Endpoint& endpoint, const ConnectParameters& parameters) noexcept
-    : device_(endpoint.device()), owner_(endpoint.ref()), parameters_(parameters), retry_(parameters) {}
+struct Connection::Attempt {
+    explicit Attempt(const ConnectParameters& wanted) noexcept
+        : parameters(wanted), retry(wanted), peer_to_peer(wanted.model == ConnectParameters::Model::PeerToPeer) {}
 
-Connector::~Connector() { stop(); }
+    const ConnectParameters parameters;
+    Retry retry;
+    const bool peer_to_peer;
+    bool pausing = false;      // the next call starts another attempt
+    bool was_dropped = false;  // a server has dropped the request
+    bool has_spun = false;
+    bool watches = false;               // the agent watches the socket
+    Deadline call = Deadline::never();  // of on_deadline()
+    pid_t peer_process = 0;
+    Deadline answer_by = Deadline::never();  // deadline for an answer that was given but has not arrived
 
-Result<std::shared_ptr<Connector>> Connector::start(Endpoint& endpoint, const ConnectParameters& parameters) {
-    std::shared_ptr<Connector> connector(new Connector(endpoint, parameters));
-    if (const Status status = connector->attempt(); !status.ok()) {
-        endpoint.withdraw_credits();
-        return status;
-    }
-    if (!connector->has_ended()) connector->device_.agent().call_at(parameters.deadline, connector);
-    return connector;
+    // Peer-to-peer model, if this side was first: connecting peers, and requests that belong to another pair.
+    std::optional<PendingConnections> pending;
+    std::vector<std::unique_ptr<ConnectionRequest>> deferred;
+};
+
+Connection::Connection(Device& device, std::shared_ptr<EndpointRef> owner) noexcept
+    : device_(device), owner_(std::move(owner)), role_(0) {}
+
+Connection::Connection(Device& device, unsigned role) noexcept : device_(device), role_(role) {}
+
+Connection::~Connection() {
+    end_attempt();
+    if (socket_) device_.agent().unwatch(socket_.get());
+    if (registered_) device_.remove_connection(number_);
 }
 
-Status Connector::attempt() {
-    socket_.reset();
-    pending_.reset();
-    asks_again_ = false;  // now, because the listener may hang up on the request, which starts the next attempt
-    if (peer_to_peer()) return connect_peer();
-    const Status status = ask_listener();
+Status Connection::connect(const ConnectParameters& parameters) {
+    attempt_ = std::make_unique<Attempt>(parameters);
+    return attempt();
+}
+
+/// Replaces the call that is to come.
+void Connection::call_at(const Deadline& deadline) {
+    device_.agent().cancel_call(attempt_->call, weak_from_this());
+    attempt_->call = deadline;
+    device_.agent().call_at(deadline, shared_from_this());
+}
+
+Status Connection::attempt() {
+    drop_socket();
+    attempt_->pausing = false;  // now, because the listener may hang up on the request, which starts the next attempt
+    const Status status = attempt_->peer_to_peer ? connect_peer() : ask_listener();
+    if (status.ok() && attempt_ != nullptr && !attempt_->pausing) call_at(attempt_->parameters.deadline);
     if (status.code() != Code::NoListener) return status;
-    if (retry_.is_over()) return was_dropped_ ? dropped : missing_listener(parameters_.remote);
+    if (attempt_->retry.is_over())
+        return attempt_->was_dropped ? dropped : missing_listener(attempt_->parameters.remote);
     ask_again();
     return {};
 }
 
-void Connector::ask_again() {
-    asks_again_ = true;
-    device_.agent().call_at(retry_.next(), shared_from_this());
+void Connection::ask_again() {
+    attempt_->pausing = true;
+    call_at(attempt_->retry.next());
 }
 
-Status Connector::ask_listener() {
+Status Connection::ask_listener() {
     if (const Status status = make_offer(); !status.ok()) return status;
     for (std::uint32_t place = 0; place < max_listeners; ++place) {
-        auto socket = connect_to(service_name(parameters_.remote, place));
+        auto socket = connect_to(service_name(attempt_->parameters.remote, place));
         if (!socket.ok() && socket.status().code() == Code::NoListener) continue;
         if (!socket.ok()) return socket.status();
         return send_request(std::move(*socket));
@@ -82,15 +112,16 @@ Status Connector::ask_listener() {
 }
 
 /// Both peers try to bind the same name. The first one succeeds and waits; the other one fails and connects to it.
-Status Connector::connect_peer() {
-    const std::string name = peer_name(parameters_.local.host, parameters_.remote.host, parameters_.remote.service);
+Status Connection::connect_peer() {
+    const std::string name = peer_name(attempt_->parameters.local.host, attempt_->parameters.remote.host,
+                                       attempt_->parameters.remote.service);
     for (int tries = 0; tries < peer_tries; ++tries) {
         auto listening = listen_on(name);
         if (listening.ok()) {
             auto pending = PendingConnections::create(std::move(*listening));
             if (!pending.ok()) return pending.status();
-            pending_ = std::move(*pending);
-            return device_.agent().watch(pending_->fd(), shared_from_this());
+            attempt_->pending = std::move(*pending);
+            return device_.agent().watch(attempt_->pending->fd(), shared_from_this());
         }
         if (listening.status().code() != Code::Busy) return listening.status();
         if (const Status status = make_offer(); !status.ok()) return status;
@@ -102,27 +133,28 @@ Status Connector::connect_peer() {
     return {};
 }
 
-Status Connector::make_offer() {
-    if (offered_ != nullptr) return {};
-    auto offered = Connection::offer(device_, owner_);
-    if (!offered.ok()) return offered.status();
-    offered_ = std::move(*offered);
-    return {};
+Status Connection::make_offer() {
+    if (registered_) return {};
+    auto segment = device_.spare_segment().take();
+    if (!segment.ok()) return segment.status();
+    mapping_ = std::move(segment->mapping);
+    segment_fd_ = std::move(segment->fd);
+    return assign(owner_);
 }
 
 /// Called right after the socket was connected, because that wakes the listener.
-Status Connector::send_request(UniqueFd socket) {
+Status Connection::send_request(UniqueFd socket) {
     Endpoint& endpoint = *owner_->endpoint;
-    endpoint.advertise(*offered_);
-    HandshakeMessage message = make_handshake(MessageType::Connect, offered_->instance_info(endpoint),
-                                              endpoint.attributes(), parameters_.private_data);
-    set_bytes(message.local_host, parameters_.local.host.span());
-    set_bytes(message.local_service, parameters_.local.service.span());
-    set_bytes(message.remote_host, parameters_.remote.host.span());
-    peer_process_ = peer_process(socket.get());
-    auto handed = offered_->descriptors_for(peer_process_);
+    endpoint.advertise(*this);
+    HandshakeMessage message = make_handshake(MessageType::Connect, instance_info(endpoint), endpoint.attributes(),
+                                              attempt_->parameters.private_data);
+    set_bytes(message.local_host, attempt_->parameters.local.host.span());
+    set_bytes(message.local_service, attempt_->parameters.local.service.span());
+    set_bytes(message.remote_host, attempt_->parameters.remote.host.span());
+    attempt_->peer_process = peer_process(socket.get());
+    auto handed = descriptors_for(attempt_->peer_process);
     if (!handed.ok()) return handed.status();
-    const std::array<int, 4> descriptors{offered_->segment_fd(), (*handed)[0], (*handed)[1], (*handed)[2]};
+    const std::array<int, 4> descriptors{segment_fd(), (*handed)[0], (*handed)[1], (*handed)[2]};
     if (const Status status = send_message(socket.get(), &message, sizeof message, descriptors);
         !status.ok() && status.code() != Code::SystemError)
         return status;
@@ -133,32 +165,31 @@ Status Connector::send_request(UniqueFd socket) {
         run_step([&] { read = read_answer(); });
         if (read) return {};
     }
-    return device_.agent().watch(socket_.get(), shared_from_this());
+    const Status status = device_.agent().watch(socket_.get(), shared_from_this());
+    attempt_->watches = status.ok();
+    return status;
 }
 
 /// Spins for the answer, so that it wakes neither the agent nor a thread that waits for the event. Only the first
 /// request spins, because read_answer() may send another one. If answers are late, some of the next attempts do not
 /// spin.
-bool Connector::is_answered_soon() noexcept {
-    if (std::exchange(has_spun_, true) || device_.agent().is_this_thread() || peer_process_ == getpid() ||
-        !device_.answer_spin().is_worthwhile())
+bool Connection::is_answered_soon() noexcept {
+    if (std::exchange(attempt_->has_spun, true) || device_.agent().is_this_thread() ||
+        attempt_->peer_process == getpid() || !device_.answer_spin().is_worthwhile())
         return false;
     device_.spare_segment().prepare();
     pollfd answer{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-    const auto spin_end = std::min(Deadline::after(spin_time()), parameters_.deadline);
+    const auto spin_end = std::min(Deadline::after(spin_time()), attempt_->parameters.deadline);
     bool answered = false;
     while (!answered && !spin_end.passed()) answered = poll(&answer, 1, 0) != 0;
     device_.answer_spin().answered(answered);
     return answered;
 }
 
-void Connector::on_readable(int fd) noexcept {
-    const auto self = shared_from_this();  // keeps this object alive, because the endpoint drops its reference when the
-                                           // attempt ends
-    const std::lock_guard lock(owner_->mutex);
-    if (endpoint() == nullptr) return;
+/// Called while the agent watches the socket of the request, or for those of peers.
+void Connection::go_on(int fd) noexcept {
     run_step([&] {
-        if (pending_ && fd == pending_->fd())
+        if (attempt_->pending && fd == attempt_->pending->fd())
             take_peer_requests();
         else if (socket_ && fd == socket_.get())
             (void)read_answer();
@@ -166,18 +197,18 @@ void Connector::on_readable(int fd) noexcept {
 }
 
 template <class Step>
-void Connector::run_step(Step step) noexcept {
+void Connection::run_step(Step step) noexcept {
     const Status status = support::guarded([&] {
         step();
         return Status();
     });
     if (status.ok()) return;
     log(LogLevel::Error, "out of memory while connecting");
-    if (endpoint() != nullptr) fail(status);
+    if (attempt_ != nullptr) fail(status);
 }
 
 /// Returns false if there is none.
-bool Connector::read_answer() {
+bool Connection::read_answer() {
     auto answer = receive_handshake(socket_.get());
     if (answer.status().code() == Code::WouldBlock) return false;
     if (answer.status().code() == Code::NoResources)
@@ -191,16 +222,16 @@ bool Connector::read_answer() {
     return true;
 }
 
-void Connector::answered(Handshake& answer) {
+void Connection::answered(Handshake& answer) {
     switch (answer.type) {
         case MessageType::Accepted: return established_with(answer);
         case MessageType::Rejected:
             return finish({.kind = ConnectionEventKind::Rejected,
                            .private_data = answer.private_data,
-                           .why = explain("process %d rejected the request", peer_process_)});
+                           .why = explain("process %d rejected the request", attempt_->peer_process)});
         case MessageType::NoListener:
-            return fail(
-                {Code::NoListener, explain("process %d closed the listener or refused the request", peer_process_)});
+            return fail({Code::NoListener,
+                         explain("process %d closed the listener or refused the request", attempt_->peer_process)});
         case MessageType::NoResources: return server_lacks_resources();
         case MessageType::Conflict:
             return finish(conflict(compatible(owner_->endpoint->attributes(), answer.attributes), answer.attributes));
@@ -211,36 +242,34 @@ void Connector::answered(Handshake& answer) {
 }
 
 /// The server may have resources again in a moment.
-void Connector::server_lacks_resources() {
-    if (retry_.is_over())
+void Connection::server_lacks_resources() {
+    if (attempt_->retry.is_over())
         return fail({Code::Unreachable,
                      explain("process %d has too few free descriptors (RLIMIT_NOFILE) or too little memory for another "
                              "connection",
-                             peer_process_)});
-    device_.agent().unwatch(socket_.get());
-    socket_.reset();
+                             attempt_->peer_process)});
+    drop_socket();
     ask_again();
 }
 
 /// The listener was closed or its process died. The state of the handshake determines the outcome.
-void Connector::answer_hung_up() {
-    device_.agent().unwatch(socket_.get());
-    socket_.reset();
-    if (peer_to_peer() && !offered_->advance(wire::Handshake::Taken, wire::Handshake::Offered))
-        offered_->advance(wire::Handshake::Abandoned, wire::Handshake::Offered);
-    if (offered_->handshake() == wire::Handshake::Offered) {
+void Connection::answer_hung_up() {
+    drop_socket();
+    if (attempt_->peer_to_peer && !advance(wire::Handshake::Taken, wire::Handshake::Offered))
+        advance(wire::Handshake::Abandoned, wire::Handshake::Offered);
+    if (handshake() == wire::Handshake::Offered) {
         if (const Status status = attempt(); !status.ok()) fail(status);
         return;
     }
-    switch (offered_->handshake()) {
+    switch (handshake()) {
         case wire::Handshake::Abandoned:  // dropped without an answer, so wait for the deadline (guide, section 3.3.4)
-            if (parameters_.ends_if_dropped) {  // but the server may be back in a moment
-                was_dropped_ = true;
-                if (retry_.is_over() || !offered_->advance(wire::Handshake::Abandoned, wire::Handshake::Offered))
+            if (attempt_->parameters.ends_if_dropped) {  // but the server may be back in a moment
+                attempt_->was_dropped = true;
+                if (attempt_->retry.is_over() || !advance(wire::Handshake::Abandoned, wire::Handshake::Offered))
                     return fail(dropped);
                 return ask_again();
             }
-            if (!parameters_.deadline.infinite()) return;
+            if (!attempt_->parameters.deadline.infinite()) return;
             [[fallthrough]];
         case wire::Handshake::Offered:
         case wire::Handshake::Taken:  // the process that took it is gone
@@ -251,40 +280,38 @@ void Connector::answer_hung_up() {
     fail({Code::Unreachable, "the peer answered, but ended before its answer arrived"});
 }
 
-void Connector::established_with(Handshake& handshake) {
+void Connection::established_with(Handshake& handshake) {
     ConnectionEvent event{.kind = ConnectionEventKind::Established,
                           .remote = handshake.attributes,
-                          .remote_address = parameters_.remote,
+                          .remote_address = attempt_->parameters.remote,
                           .private_data = handshake.private_data};
     if (!handshake.local.service.empty()) event.remote_address.service = handshake.local.service;
-    device_.agent().unwatch(socket_.get());
-    Status status = offered_->set_peer(handshake, handshake.descriptors.all(), peer_process_);
+    Status status = set_peer(handshake, handshake.descriptors.all(), attempt_->peer_process);
     handshake.descriptors.close();
     // If the peer has already disconnected, this thread ends the connection, so that the agent need not wake up. To
     // receive the last messages it needs the serving lock, and it must not wait for that with the owner's mutex held.
     const std::shared_lock serving(device_.serving(), std::try_to_lock);
     const bool hung_up = status.ok() && serving && has_hung_up(socket_.get());
-    if (hung_up)
-        offered_->open_hung_up(socket_);
-    else if (status.ok())
-        status = offered_->open(socket_, offered_);
+    if (status.ok() && !hung_up && !attempt_->watches)
+        status = device_.agent().watch(socket_.get(), shared_from_this());
     if (!status.ok()) return fail(status);
-    const std::shared_ptr<Connection> connection = std::exchange(offered_, nullptr);
-    owner_->endpoint->establish(connection);
-    finish(event);
-    if (hung_up) owner_->endpoint->peer_hung_up(*connection);
+    segment_fd_.reset();
+    end_attempt();
+    owner_->endpoint->establish(shared_from_this());
+    owner_->endpoint->connecting_finished(event);
+    if (hung_up) owner_->endpoint->peer_hung_up(*this);
 }
 
-void Connector::take_peer_requests() {
+void Connection::take_peer_requests() {
     while (true) {
-        auto accepted = pending_->next();
+        auto accepted = attempt_->pending->next();
         if (!accepted.ok()) return;
         auto request = ConnectionRequest::take(device_, std::move(accepted->first), std::move(accepted->second));
         if (!request.ok()) continue;
         ConnectionRequest& peer = **request;
-        if (!(peer.remote_address().host == parameters_.remote.host) ||
-            !(peer.remote_host_asked_for() == parameters_.local.host)) {
-            deferred_.push_back(
+        if (!(peer.remote_address().host == attempt_->parameters.remote.host) ||
+            !(peer.remote_host_asked_for() == attempt_->parameters.local.host)) {
+            attempt_->deferred.push_back(
                 std::move(*request));  // the same hosts in the opposite order: it may bind when this attempt is done
             continue;
         }
@@ -297,81 +324,83 @@ void Connector::take_peer_requests() {
             (void)peer.conflict(own.attributes());  // if this fails, the requester may meet another peer
             return finish(conflict(status, event.remote));
         }
-        if (peer.accept_locked(own, parameters_.private_data, event).ok()) return stop();
+        if (peer.accept_locked(own, attempt_->parameters.private_data, event).ok()) return end_attempt();
     }
 }
 
-void Connector::on_deadline() noexcept {
-    const auto self = shared_from_this();
+void Connection::on_deadline() noexcept {
     const std::lock_guard lock(owner_->mutex);
-    if (endpoint() != nullptr) run_step([this] { check_time(); });
+    if (attempt_ != nullptr) run_step([this] { check_time(); });
 }
 
 /// Asks again, or ends the attempt if the deadline has passed.
-void Connector::check_time() {
-    const bool late = parameters_.deadline.passed();
-    if (asks_again_ && !(late && peer_to_peer())) {
+void Connection::check_time() {
+    const bool late = attempt_->parameters.deadline.passed();
+    if (attempt_->pausing && !(late && attempt_->peer_to_peer)) {
         owner_->endpoint->count_retry();
         if (const Status status = attempt(); !status.ok()) fail(status);
         return;
     }
     if (!late) return;
-    const bool asked = socket_ && offered_ != nullptr;
-    const bool untaken = asked && offered_->advance(wire::Handshake::Offered, wire::Handshake::Abandoned);
-    const bool answer_coming =
-        asked && !untaken && !offered_->advance(wire::Handshake::Taken, wire::Handshake::Abandoned);
+    const bool asked{socket_};
+    const bool untaken = asked && advance(wire::Handshake::Offered, wire::Handshake::Abandoned);
+    const bool answer_coming = asked && !untaken && !advance(wire::Handshake::Taken, wire::Handshake::Abandoned);
     if (answer_coming && may_still_answer()) return;
-    if (answer_coming) offered_->close(true);  // if the peer accepted, it sees a disconnect
+    if (answer_coming) close(true);  // if the peer accepted, it sees a disconnect
     finish({.kind = ConnectionEventKind::TimedOut, .why = describe_time_out(untaken)});
 }
 
 /// Called after the deadline if the handshake word says that the listener has answered.
-bool Connector::may_still_answer() noexcept try {
-    if (answer_by_.infinite()) {
-        answer_by_ = Deadline::after(answer_grace);
-        device_.agent().call_at(answer_by_, shared_from_this());
+bool Connection::may_still_answer() noexcept try {
+    if (attempt_->answer_by.infinite()) {
+        attempt_->answer_by = Deadline::after(answer_grace);
+        call_at(attempt_->answer_by);
     }
-    return !answer_by_.passed();
+    return !attempt_->answer_by.passed();
 } catch (const std::bad_alloc&) {
     return false;
 }
 
-const char* Connector::describe_time_out(bool untaken) const noexcept {
-    const Address& remote = parameters_.remote;
-    if (peer_to_peer())
+const char* Connection::describe_time_out(bool untaken) const noexcept {
+    const Address& remote = attempt_->parameters.remote;
+    if (attempt_->peer_to_peer)
         return explain("%s did not connect to %s within the time", text_of(remote.host).c_str(),
                        text_of(remote.service).c_str());
     return explain("the listener on %s %s within the time", text_of(remote).c_str(),
                    untaken ? "did not take the request" : "took the request and did not answer");
 }
 
-void Connector::fail(const Status& status) noexcept { finish(failed_attempt(status)); }
+void Connection::fail(const Status& status) noexcept { finish(failed_attempt(status)); }
 
-void Connector::finish(const ConnectionEvent& event) noexcept {
-    Endpoint* const own = owner_->endpoint;
-    if (own != nullptr && event.kind != ConnectionEventKind::Established)
-        own->withdraw_credits();  // before the offer is destroyed
-    stop();
-    if (own != nullptr) own->connecting_finished(event);
+void Connection::finish(const ConnectionEvent& event) noexcept {
+    Endpoint& own = *owner_->endpoint;
+    own.withdraw_credits();
+    drop_socket();
+    end_attempt();
+    own.connecting_finished(event);
 }
 
-void Connector::abandon() noexcept {
-    if (offered_ != nullptr && !offered_->advance(wire::Handshake::Offered, wire::Handshake::Abandoned) &&
-        !offered_->advance(wire::Handshake::Taken, wire::Handshake::Abandoned))
-        offered_->close(true);  // accepted at the same time: the peer sees a disconnect
+void Connection::abandon() noexcept {
+    if (registered_ && !advance(wire::Handshake::Offered, wire::Handshake::Abandoned) &&
+        !advance(wire::Handshake::Taken, wire::Handshake::Abandoned))
+        close(true);  // accepted at the same time: the peer sees a disconnect
     owner_->endpoint->withdraw_credits();
-    stop();
+    drop_socket();
+    end_attempt();
 }
 
-void Connector::stop() noexcept {
-    stopped_ = true;
-    device_.agent().cancel_call(parameters_.deadline, weak_from_this());
-    if (socket_) device_.agent().unwatch(socket_.get());
-    if (pending_) device_.agent().unwatch(pending_->fd());
+void Connection::drop_socket() noexcept {
+    if (!socket_) return;
+    device_.agent().unwatch(socket_.get());
     socket_.reset();
-    pending_.reset();
-    deferred_.clear();
-    offered_.reset();
+    attempt_->watches = false;
+}
+
+void Connection::end_attempt() noexcept {
+    const auto ended = std::exchange(attempt_, nullptr);
+    if (ended == nullptr) return;
+    device_.agent().cancel_call(ended->call, weak_from_this());
+    if (ended->pending) device_.agent().unwatch(ended->pending->fd());
 }
 
 }  // namespace viaduct::loopback
