@@ -73,10 +73,6 @@ int timeout_ms(const Deadline& deadline) noexcept {
 /// If memory runs out, librdmacm may return -1 and later use that as an errno.
 bool lacks_memory(int error) noexcept { return error == ENOMEM || error == EPERM; }
 
-std::uint8_t at_most(int supported, std::uint8_t wanted) noexcept {
-    return static_cast<std::uint8_t>(std::clamp(supported, 0, static_cast<int>(wanted)));
-}
-
 }  // namespace
 
 rdma_conn_param Endpoint::parameters_for(const EncodedHandshake& handshake) const noexcept {

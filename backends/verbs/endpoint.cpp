@@ -52,46 +52,10 @@ Endpoint::~Endpoint() {
 
 Nic& Endpoint::nic() const noexcept { return device_.nic(); }
 
-bool Endpoint::try_post_send(const SendRequest& request) noexcept { return send_.try_post(request); }
-
-Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
-    return send_.post(requests, posted);
-}
-
 Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept try {
     return send_.bind(static_cast<MemoryWindow&>(window), request);
 } catch (const std::bad_alloc&) {
     return {Code::NoResources, "out of memory"};
-}
-
-bool Endpoint::try_post_receive(const ReceiveRequest& request) noexcept { return receive_.try_post(request); }
-
-const Status* Endpoint::send_one(std::uint64_t context, void* address, std::uint32_t length,
-                                 std::uint32_t key) noexcept {
-    return send_.send_one(context, address, length, key);
-}
-
-const Status* Endpoint::write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
-                                  std::uint64_t remote_address, std::uint32_t remote_key) noexcept {
-    return send_.write_one(context, address, length, key, remote_address, remote_key);
-}
-
-const Status* Endpoint::read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
-                                 std::uint64_t remote_address, std::uint32_t remote_key) noexcept {
-    return send_.read_one(context, address, length, key, remote_address, remote_key);
-}
-
-const Status* Endpoint::receive_one(std::uint64_t context, void* address, std::uint32_t length,
-                                    std::uint32_t key) noexcept {
-    return receive_.receive_one(context, address, length, key);
-}
-
-Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
-    return receive_.post(requests, posted);
-}
-
-std::uint32_t Endpoint::last_outstanding(QueueKind queue) const noexcept {
-    return queue == QueueKind::Send ? send_.outstanding() : receive_.outstanding();
 }
 
 EndpointCounters Endpoint::counters() const noexcept {
@@ -163,11 +127,8 @@ void Endpoint::drop_queue_pair() noexcept {
 Status Endpoint::activate(const rdma_conn_param& peer, std::uint8_t reads_requested) {
     // Receives of a shared queue may be posted at any time, so the sender has to wait for them.
     const bool waits = attributes_.receiver_not_ready == ReceiverNotReady::Wait || peer.srq != 0;
-    const auto limit = [](int supported, std::uint8_t wanted) {
-        return static_cast<std::uint8_t>(std::min(std::max(supported, 0), static_cast<int>(wanted)));
-    };
     const ConnectionTerms terms{.waits_for_receiver = waits,
-                                .reads_served = limit(nic().limits().max_qp_rd_atom, peer.initiator_depth),
+                                .reads_served = at_most(nic().limits().max_qp_rd_atom, peer.initiator_depth),
                                 .reads_requested = reads_requested};
     const Translation translation{.silent = !support::reports_refusals(attributes_),
                                   .reliable = reliable(),

@@ -27,21 +27,35 @@ public:
     static Result<std::unique_ptr<Endpoint>> create(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
 
-    bool try_post_send(const SendRequest& request) noexcept override;
-    Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override;
+    bool try_post_send(const SendRequest& request) noexcept override { return send_.try_post(request); }
+    Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override {
+        return send_.post(requests, posted);
+    }
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
-    bool try_post_receive(const ReceiveRequest& request) noexcept override;
-    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
+    bool try_post_receive(const ReceiveRequest& request) noexcept override { return receive_.try_post(request); }
+    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
+        return receive_.post(requests, posted);
+    }
     const Status* send_one(std::uint64_t context, void* address, std::uint32_t length,
-                           std::uint32_t key) noexcept override;
+                           std::uint32_t key) noexcept override {
+        return send_.send_one(context, address, length, key);
+    }
     const Status* write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
-                            std::uint64_t remote_address, std::uint32_t remote_key) noexcept override;
+                            std::uint64_t remote_address, std::uint32_t remote_key) noexcept override {
+        return send_.write_one(context, address, length, key, remote_address, remote_key);
+    }
     const Status* read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
-                           std::uint64_t remote_address, std::uint32_t remote_key) noexcept override;
+                           std::uint64_t remote_address, std::uint32_t remote_key) noexcept override {
+        return send_.read_one(context, address, length, key, remote_address, remote_key);
+    }
     const Status* receive_one(std::uint64_t context, void* address, std::uint32_t length,
-                              std::uint32_t key) noexcept override;
+                              std::uint32_t key) noexcept override {
+        return receive_.receive_one(context, address, length, key);
+    }
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
-    std::uint32_t last_outstanding(QueueKind queue) const noexcept override;
+    std::uint32_t last_outstanding(QueueKind queue) const noexcept override {
+        return queue == QueueKind::Send ? send_.outstanding() : receive_.outstanding();
+    }
     EndpointCounters counters() const noexcept override;
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const ConnectParameters& parameters) noexcept override;

@@ -2,12 +2,18 @@
 // A hardware queue pair for one connection.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "backends/verbs/owners.hpp"
 #include "core/backend.hpp"
 
 namespace viaduct::verbs {
+
+/// How much of what is wanted is possible.
+inline std::uint8_t at_most(int supported, std::uint8_t wanted) noexcept {
+    return static_cast<std::uint8_t>(std::clamp(supported, 0, static_cast<int>(wanted)));
+}
 
 struct QueuePairInit {
     ibv_pd* domain = nullptr;

@@ -191,7 +191,6 @@ protected:
     void count() noexcept { waiting_.fetch_add(1, std::memory_order_relaxed); }
     void uncount() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
 
-    /// Completes a request immediately.
     /// Says why a request fails.
     [[gnu::cold, gnu::noinline]] void tell(std::uint64_t context, CompletedOperation operation, CompletionCode code,
                                            const Reason& why) const noexcept;
@@ -199,6 +198,7 @@ protected:
         count();
         complete_now(context, operation, CompletionCode::Flushed);
     }
+    /// Completes a request immediately.
     void complete_now(std::uint64_t context, CompletedOperation operation, CompletionCode code) noexcept;
 
     ibv_qp* queue_pair_ = nullptr;
