@@ -2,6 +2,7 @@
 #include "backends/software/listener.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "backends/software/connection.hpp"
 #include "backends/software/endpoint.hpp"
@@ -98,13 +99,9 @@ void Port::remove(const Connection& connection) noexcept {
     close_if_unused();
 }
 
-bool Port::serves(const Service& service) const noexcept {
-    return std::ranges::any_of(listeners_, [&](const Listener* listener) { return listener->service() == service; });
-}
-
-bool Port::is_exclusive(const Service& service) const noexcept {
-    return std::ranges::any_of(listeners_, [&](const Listener* listener) {
-        return listener->service() == service && listener->is_exclusive();
+bool Port::admits(const Service& service, Sharing sharing) const noexcept {
+    return std::ranges::none_of(listeners_, [&](const Listener* listener) {
+        return listener->service() == service && (sharing == Sharing::Exclusive || listener->is_exclusive());
     });
 }
 
@@ -119,10 +116,12 @@ Connection* Port::find_peer(const HostAddress& host, const Service& service) con
     return found == peers_.end() ? nullptr : *found;
 }
 
-/// Tells why a client was not served: on a port that is open to the network, as a warning at most once in a while.
+/// On a port that is open to the network, strangers could cause any number of warnings, so there is one a second.
 void Port::turn_away(const Status& why) noexcept {
-    log(turned_away_.next(LogLevel::Info), "%s: port %u: a client was turned away: %s", node_.transport().name(),
-        number_, why.where());
+    const bool warns = next_warning_.passed();
+    if (warns) next_warning_ = Deadline::after(std::chrono::seconds(1));
+    log(warns ? LogLevel::Warning : LogLevel::Info, "%s: port %u: a client was turned away: %s",
+        node_.transport().name(), number_, why.where());
 }
 
 Status Port::take(const std::shared_ptr<Link>& link, const Connect& request) {
@@ -149,8 +148,7 @@ Result<std::unique_ptr<viaduct::Listener>> Listener::create(std::shared_ptr<Node
     const Node::Guard guard(*listener->node_);
     auto port = Port::get(*listener->node_, support::port_for(local.service));
     if (!port.ok()) return port.status();
-    if ((*port)->is_exclusive(local.service) || (sharing == Sharing::Exclusive && (*port)->serves(local.service)))
-        return Status(Code::Busy, "the service has a listener");
+    if (!(*port)->admits(local.service, sharing)) return Status(Code::Busy, "the service has a listener");
     listener->exclusive_ = sharing == Sharing::Exclusive;
     (*port)->add(*listener);
     listener->port_ = std::move(*port);

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "backends/software/node.hpp"
-#include "backends/software/warning_limit.hpp"
 #include "core/backend.hpp"
 #include "core/base/event_channel.hpp"
 
@@ -73,8 +72,8 @@ public:
     void remove(const Listener& listener) noexcept;
     void remove(const Connection& connection) noexcept;
 
-    bool serves(const Service& service) const noexcept;
-    bool is_exclusive(const Service& service) const noexcept;
+    /// Whether the service may have another listener.
+    bool admits(const Service& service, Sharing sharing) const noexcept;
 
     /// Finds a peer-to-peer connection that waits for a host.
     Connection* find_peer(const HostAddress& host, const Service& service) const noexcept;
@@ -100,7 +99,7 @@ private:
     Listener* next_listener(const Service& service) noexcept;
 
     const std::uint16_t number_;
-    WarningLimit turned_away_;
+    Deadline next_warning_ = Deadline::now();
     std::vector<Listener*> listeners_;
     std::vector<Connection*> peers_;
 };
