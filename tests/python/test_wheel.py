@@ -13,7 +13,9 @@ from services import free_number
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["BUILD"])
 OTHER_LIBRARIES = ":".join(str(BUILD / directory) for directory in ("core", "api/vipl", "api/udat", "api/rpma"))
-LIBRARIES = {"libviaduct.so.1", "libvipl.so.1", "libdat2.so.2", "libdaplviaduct.so.2", "librpma.so.0"}
+VERSION = re.search(r"^project\(\S+ VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"), re.M)[1]
+CORE = f"libviaduct.so.{VERSION}"
+LIBRARIES = {CORE, "libvipl.so.1", "libdat2.so.2", "libdaplviaduct.so.2", "librpma.so.0"}
 MODULES = {"_core", "_vipl", "_dat", "_rpma"}
 ENVIRONMENT = {**{name: value for name, value in os.environ.items()
                   if not name.startswith(("PYTHON", "LD_", "VIADUCT_"))},
@@ -114,7 +116,7 @@ def test_two_processes_use_its_own_libraries(wheel, python, tmp_path):
     assert [end.returncode for end in ends] == [0, 0]
     for paths, libraries in zip(mapped, ({"libvipl.so.1"}, {"libdat2.so.2", "libdaplviaduct.so.2"})):
         used = {path for path in map(pathlib.Path, re.findall("'([^']*)'", paths)) if path.name in LIBRARIES}
-        assert {path.name for path in used} == libraries | {"libviaduct.so.1"}
+        assert {path.name for path in used} == libraries | {CORE}
         assert all(python.parents[1] in path.parents for path in used)
 
 

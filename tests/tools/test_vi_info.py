@@ -96,7 +96,7 @@ def test_installation(tool):
     check(backends["loopback"]["abilities"]["own_user_only"], str(backends["loopback"]))
     for backend in backends.values():
         check(backend["state"] == "ok" or backend["reason"], f"no reason: {backend}")
-    check("libviaduct.so.1" in [library["name"] for library in found["libraries"]], str(found["libraries"]))
+    check(any(library["name"].startswith("libviaduct.so.") for library in found["libraries"]), str(found["libraries"]))
     text = run(tool).stdout
     check("viaduct-lo7" in text and "127.0.0.8" in text and "adapters of DAT" in text, text)
 

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using measure::Error;
 
-constexpr const char* core_library = "libviaduct.so.1";
+constexpr const char* core_library = VIADUCT_CORE_LIBRARY;
 
 bool is_there(const fs::path& path) {
     std::error_code error;

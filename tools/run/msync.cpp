@@ -11,7 +11,7 @@ extern "C" [[gnu::visibility("default")]] int msync(void* address, std::size_t l
     const auto result = static_cast<int>(syscall(SYS_msync, address, length, flags));
     if (result != 0 || (flags & MS_SYNC) == 0) return result;
     // Programs that have not loaded libviaduct have no regions. It never goes away again.
-    void* const library = dlopen("libviaduct.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    void* const library = dlopen(VIADUCT_CORE_LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
     using Synced = void(const void*, std::size_t);
     if (library != nullptr)
         if (auto* const synced = reinterpret_cast<Synced*>(dlsym(library, "viaduct_synced"))) synced(address, length);
