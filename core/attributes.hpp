@@ -98,6 +98,9 @@ struct DeviceAttributes {
     std::uint32_t max_service_bytes = 0;
 };
 
+/// The depth of a work queue, or the capacity of a completion queue: the default of the device.
+inline constexpr std::uint32_t default_depth = ~std::uint32_t{0};
+
 struct EndpointAttributes {
     Reliability reliability = Reliability::ReliableDelivery;
     ReceiverNotReady receiver_not_ready = ReceiverNotReady::Wait;

@@ -32,26 +32,28 @@ CompletionQueue::CompletionQueue(std::shared_ptr<Device> device, std::shared_ptr
 
 CompletionQueue::~CompletionQueue() = default;
 
-Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device, std::uint32_t capacity,
-                                                                 std::uint64_t context,
-                                                                 std::shared_ptr<Channel> channel,
-                                                                 CompletionObserver observer) {
-    return create(std::move(device), capacity, context, std::move(channel), observer, nullptr);
+Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device,
+                                                                 const CompletionQueueConfig& config) {
+    return create(std::move(device), config, nullptr);
 }
 
-Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device, std::uint32_t capacity,
-                                                                 std::uint64_t context,
-                                                                 std::shared_ptr<Channel> channel,
+Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device,
+                                                                 const CompletionQueueConfig& config,
                                                                  CompletionObserver observer,
                                                                  const CompletionRecord* record) {
-    if (const Status status = check_completions(capacity, device->attributes()); !status.ok()) return status;
+    const DeviceAttributes& limits = device->attributes();
+    const std::uint32_t capacity = config.capacity == default_depth
+                                       ? std::min(limits.default_queue_depth, limits.max_completions)
+                                       : config.capacity;
+    if (const Status status = check_completions(capacity, limits); !status.ok()) return status;
+    std::shared_ptr<Channel> channel = config.channel;
     if (channel == nullptr) {
         auto own = Channel::create(device);
         if (!own.ok()) return own.status();
         channel = std::move(*own);
     }
     auto queue = Internals::backend(*device).create_completion_queue({.capacity = capacity,
-                                                                      .context = context,
+                                                                      .context = config.context,
                                                                       .channel = &Internals::backend(*channel),
                                                                       .observer = observer,
                                                                       .record = record});
@@ -69,6 +71,12 @@ std::size_t CompletionQueue::wait(std::span<Completion> out, const Deadline& dea
     std::size_t taken = 0;
     wait_until(*this, deadline, [&] { return (taken = poll(out)) != 0; });
     return taken;
+}
+
+Result<Completion> CompletionQueue::wait(const Deadline& deadline) {
+    Completion done;
+    if (wait({&done, 1}, deadline) == 0) return Status(Code::TimedOut, "no request completed before the deadline");
+    return done;
 }
 
 std::chrono::nanoseconds spin_time() noexcept {

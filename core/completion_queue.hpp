@@ -37,19 +37,23 @@ private:
     Owned<backend::Channel> channel_;
 };
 
+struct CompletionQueueConfig {
+    std::uint32_t capacity = default_depth;
+    std::uint64_t context = 0;           ///< returned in overrun events and in the events of the channel
+    std::shared_ptr<Channel> channel{};  ///< null: one of its own
+};
+
 /// Holds the completions of one or more endpoints. Polling also drives the progress of their work.
 class VIADUCT_EXPORT CompletionQueue {
 public:
-    /// `context` is returned in overrun events and in the events of the channel. Without a channel, the queue creates
-    /// one of its own. InvalidParameter: capacity 0 or above the maximum of the device.
-    static Result<std::shared_ptr<CompletionQueue>> create(std::shared_ptr<Device> device, std::uint32_t capacity,
-                                                           std::uint64_t context,
-                                                           std::shared_ptr<Channel> channel = nullptr,
-                                                           CompletionObserver observer = nullptr);
+    /// InvalidParameter: capacity 0 or above the maximum of the device.
+    static Result<std::shared_ptr<CompletionQueue>> create(std::shared_ptr<Device> device,
+                                                           const CompletionQueueConfig& config = {});
     /// `record`: outlives the queue.
-    static Result<std::shared_ptr<CompletionQueue>> create(std::shared_ptr<Device> device, std::uint32_t capacity,
-                                                           std::uint64_t context, std::shared_ptr<Channel> channel,
-                                                           CompletionObserver observer, const CompletionRecord* record);
+    static Result<std::shared_ptr<CompletionQueue>> create(std::shared_ptr<Device> device,
+                                                           const CompletionQueueConfig& config,
+                                                           CompletionObserver observer,
+                                                           const CompletionRecord* record = nullptr);
     ~CompletionQueue();
 
     /// Takes up to out.size() completions, in order. Never blocks.
@@ -61,6 +65,9 @@ public:
     /// Waits until there is at least one completion, and takes up to out.size(); returns 0 if the deadline passes.
     /// Polls for a short time (see spin_time()), then sleeps. Several threads may wait at the same time.
     std::size_t wait(std::span<Completion> out, const Deadline& deadline);
+
+    /// Waits for one completion. TimedOut: the deadline has passed.
+    Result<Completion> wait(const Deadline& deadline);
 
     /// Whether there is a completion. Drives progress, but takes nothing.
     bool ready() noexcept { return queue_->ready(); }

@@ -31,7 +31,7 @@ struct ConnectParameters {
         PeerToPeer,    ///< both sides connect to each other
     };
     Model model = Model::ClientServer;
-    Address local;   ///< sent to the peer; the host is that of the device
+    Address local;   ///< sent to the peer; the host is that of the device, or left empty
     Address remote;  ///< the host and the service to connect to
     PrivateData private_data;
     Deadline deadline = Deadline::never();
@@ -109,6 +109,9 @@ public:
     /// Takes the next request; never blocks. WouldBlock: none is waiting. Unreachable: the device is gone, and no
     /// further request will arrive.
     virtual Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept = 0;
+
+    /// Waits for it. TimedOut: the deadline has passed. Unreachable: as above.
+    VIADUCT_EXPORT Result<std::unique_ptr<ConnectionRequest>> next_request(const Deadline& deadline);
 };
 
 }  // namespace viaduct

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/device.hpp"
 
+#include "core/base/event_channel.hpp"
 #include "core/base/guarded_memory.hpp"
 #include "core/base/internals.hpp"
 #include "core/endpoint.hpp"
@@ -10,10 +11,30 @@
 #include "core/registry.hpp"
 
 namespace viaduct {
-Device::Device(std::unique_ptr<backend::Device> device, std::string_view backend) noexcept
-    : device_(std::move(device)), backend_(backend) {}
+
+class Device::KeptEvents final : public DeviceObserver {
+public:
+    void on_async_event(const AsyncEvent& event) noexcept override { events.push(event); }
+
+    EventChannel<AsyncEvent> events{256};
+};
+
+Device::Device(std::unique_ptr<KeptEvents> kept, std::unique_ptr<backend::Device> device,
+               std::string_view backend) noexcept
+    : kept_(std::move(kept)), device_(std::move(device)), backend_(backend) {}
 
 Device::~Device() { Registry::instance().remove(*this); }
+
+int Device::fd() noexcept { return kept_ == nullptr ? -1 : kept_->events.fd(); }
+
+Result<AsyncEvent> Device::next_event() noexcept {
+    if (kept_ == nullptr) return Status(Code::InvalidState, "the device has an observer, which gets its events");
+    return kept_->events.next();
+}
+
+Result<AsyncEvent> Device::next_event(const Deadline& deadline) {
+    return take_when_readable(fd(), deadline, [this] { return next_event(); });
+}
 
 DeviceCounters Device::counters() const {
     const std::lock_guard guard(Registry::instance().lock);
@@ -35,19 +56,25 @@ DeviceCounters Device::counters_with(const EndpointCounters& open) const noexcep
     return counters;
 }
 
-Result<std::shared_ptr<Device>> Device::open(std::uint32_t number, DeviceObserver& observer) {
+Result<std::shared_ptr<Device>> Device::open_default(DeviceObserver* observer) {
+    const auto device = default_device();
+    if (!device.ok()) return device.status();
+    return open_device(device.value(), observer);
+}
+
+Result<std::shared_ptr<Device>> Device::open(std::uint32_t number, DeviceObserver* observer) {
     const auto provider = selected_provider();
     if (!provider.ok()) return provider.status();
     return open_device(*provider.value(), number, observer);
 }
 
-Result<std::shared_ptr<Device>> Device::open_named(std::string_view name, DeviceObserver& observer) {
+Result<std::shared_ptr<Device>> Device::open_named(std::string_view name, DeviceObserver* observer) {
     const auto device = find_device(name);
     if (!device.ok()) return device.status();
     return open_device(device.value(), observer);
 }
 
-Result<std::shared_ptr<Device>> Device::open_towards(const HostAddress& host, DeviceObserver& observer) {
+Result<std::shared_ptr<Device>> Device::open_towards(const HostAddress& host, DeviceObserver* observer) {
     const auto route = find_route({&host, 1});
     if (!route.ok()) return route.status();
     return open_device(route.value().device, observer);
@@ -84,15 +111,20 @@ Result<std::uint32_t> Device::route_to(const HostAddress& host) {
 }
 
 Result<std::shared_ptr<Device>> open_device(backend::Provider& provider, std::uint32_t index,
-                                            DeviceObserver& observer) {
+                                            DeviceObserver* observer) {
     catch_faults();
-    auto device = provider.open(index, observer);
+    auto kept = observer == nullptr ? std::make_unique<Device::KeptEvents>() : nullptr;
+    auto device = provider.open(index, observer == nullptr ? *kept : *observer);
     if (!device.ok()) return device.status();
     log(LogLevel::Info, "opened %s of %.*s", (*device)->attributes().name.c_str(),
         static_cast<int>(provider.name().size()), provider.name().data());
-    std::shared_ptr<Device> opened(new Device(std::move(*device), provider.name()));
+    std::shared_ptr<Device> opened(new Device(std::move(kept), std::move(*device), provider.name()));
     Registry::instance().add(*opened);
     return opened;
+}
+
+Result<std::unique_ptr<ConnectionRequest>> Listener::next_request(const Deadline& deadline) {
+    return take_when_readable(fd(), deadline, [this] { return next_request(); });
 }
 
 Result<std::unique_ptr<Listener>> Device::listen(const Address& local, Sharing sharing) {

@@ -129,17 +129,22 @@ private:
 /// device. If the variables name something that does not exist, the static functions fail with InvalidParameter.
 class VIADUCT_EXPORT Device {
 public:
-    /// Opens a device. The observer must outlive it. InvalidParameter: no such device.
-    static Result<std::shared_ptr<Device>> open(std::uint32_t number, DeviceObserver& observer);
+    /// Opens the device VIADUCT_DEVICE, otherwise device 0. InvalidParameter: there is none.
+    ///
+    /// Here and below, the observer gets the asynchronous events and must outlive the device. Null: next_event().
+    static Result<std::shared_ptr<Device>> open_default(DeviceObserver* observer = nullptr);
+
+    /// Opens a device. InvalidParameter: no such device.
+    static Result<std::shared_ptr<Device>> open(std::uint32_t number, DeviceObserver* observer = nullptr);
 
     /// Opens the device with this name. Unless one of the variables is set, it may be a device of any backend.
     /// InvalidParameter: no such device.
-    static Result<std::shared_ptr<Device>> open_named(std::string_view name, DeviceObserver& observer);
+    static Result<std::shared_ptr<Device>> open_named(std::string_view name, DeviceObserver* observer = nullptr);
 
     /// Opens the device through which a host is reached. Unless one of the variables is set, it may be a device of any
     /// backend: an RDMA device if possible, otherwise a loopback device for the addresses of this host, otherwise one
     /// that uses TCP. Unreachable: there is none.
-    static Result<std::shared_ptr<Device>> open_towards(const HostAddress& host, DeviceObserver& observer);
+    static Result<std::shared_ptr<Device>> open_towards(const HostAddress& host, DeviceObserver* observer = nullptr);
 
     /// The number of devices; 0 if the machine has none.
     static Result<std::uint32_t> count();
@@ -167,6 +172,17 @@ public:
     const char* api() const noexcept { return api_.load(std::memory_order_relaxed); }
     void set_api(const char* api) noexcept { api_.store(api, std::memory_order_relaxed); }
 
+    /// For poll(2) and epoll(7): readable while there are asynchronous events. Owned by the device. -1: the descriptor
+    /// could not be created, or the device has an observer.
+    int fd() noexcept;
+
+    /// Takes the oldest asynchronous event. The first 256 are kept until they are taken. WouldBlock: there is none.
+    /// InvalidState: the device has an observer, which gets them.
+    Result<AsyncEvent> next_event() noexcept;
+
+    /// Waits for it. TimedOut: the deadline has passed.
+    Result<AsyncEvent> next_event(const Deadline& deadline);
+
     /// Values since the device was opened. Costs nothing while they are not read.
     DeviceCounters counters() const;
 
@@ -180,9 +196,13 @@ private:
     friend class Endpoint;
     friend class Registry;
     friend VIADUCT_EXPORT Result<std::shared_ptr<Device>> open_device(backend::Provider&, std::uint32_t,
-                                                                      DeviceObserver&);
+                                                                      DeviceObserver*);
 
-    Device(std::unique_ptr<backend::Device> device, std::string_view backend) noexcept;
+    /// What observes the backend's part of the device if the program does not.
+    class KeptEvents;
+
+    Device(std::unique_ptr<KeptEvents> kept, std::unique_ptr<backend::Device> device,
+           std::string_view backend) noexcept;
     backend::Device& backend() noexcept { return *device_; }
     DeviceCounters counters_with(const EndpointCounters& open) const noexcept;
 
@@ -194,6 +214,7 @@ private:
         std::atomic<std::uint64_t> lost{0};
     };
 
+    const std::unique_ptr<KeptEvents> kept_;  // null: there is an observer
     Owned<backend::Device> device_;
     const std::string_view backend_;
     std::atomic<const char*> api_{"core"};

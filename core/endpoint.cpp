@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/endpoint.hpp"
 
+#include "core/base/event_channel.hpp"
 #include "core/base/internals.hpp"
 #include "core/base/outcome.hpp"
 #include "core/base/settings.hpp"
@@ -9,6 +10,9 @@
 
 namespace viaduct {
 namespace {
+
+/// A connection has at most two.
+constexpr std::size_t kept_events = 4;
 
 /// Why an endpoint in this state cannot connect.
 const char* why_busy(EndpointState state) noexcept {
@@ -35,7 +39,7 @@ const Status* backend::kept(const Status& status) noexcept {
     return &last;
 }
 
-Endpoint::Endpoint(const EndpointConfig& config) noexcept
+Endpoint::Endpoint(const EndpointConfig& config)
     : device_(config.domain->device()->attributes()),
       after_refusal_(config.after_refusal),
       attributes_(config.attributes),
@@ -44,6 +48,7 @@ Endpoint::Endpoint(const EndpointConfig& config) noexcept
       receive_queue_(config.receive_queue),
       shared_receives_(config.shared_receives),
       observer_(config.observer),
+      events_(observer_ == nullptr ? std::make_unique<EventChannel<ConnectionEvent>>(kept_events) : nullptr),
       owner_(*config.domain->device()) {
     domain_->users.add();
     send_queue_->users.add();
@@ -112,7 +117,29 @@ void Endpoint::on_connection_event(const ConnectionEvent& event) noexcept {
     // If the endpoint was reset in the meantime, the event belongs to an old connection.
     if (!apply(trigger_of(event))) return;
     count(event);
-    if (observer_ != nullptr) observer_->on_connection_event(event);
+    if (observer_ != nullptr)
+        observer_->on_connection_event(event);
+    else
+        events_->push(event);
+}
+
+int Endpoint::fd() noexcept { return events_ == nullptr ? -1 : events_->fd(); }
+
+Result<ConnectionEvent> Endpoint::next_event() noexcept {
+    if (events_ == nullptr) return Status(Code::InvalidState, "the endpoint has an observer, which gets its events");
+    return events_->next();
+}
+
+Result<ConnectionEvent> Endpoint::next_event(const Deadline& deadline) {
+    return take_when_readable(fd(), deadline, [this] { return next_event(); });
+}
+
+void Endpoint::forget_events() noexcept {
+    if (events_ != nullptr) events_->discard_if([](const ConnectionEvent&) { return true; });
+}
+
+void ConnectionEvent::or_throw() const {
+    if (kind != ConnectionEventKind::Established) throw std::runtime_error(why.c_str());
 }
 
 void Endpoint::on_failed_request(const FailedRequest& failed) noexcept {
@@ -174,11 +201,13 @@ Status Endpoint::bind(MemoryWindow& window, const BindRequest& request) noexcept
 
 Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     if (!apply(EndpointTrigger::Connect)) return {Code::InvalidState, why_busy(state())};
-    Status status = check_local_host(parameters.local.host, device_);
+    forget_events();
+    ConnectParameters chosen = parameters;
+    chosen.grace = grace_of(parameters);
+    if (chosen.local.host.empty()) chosen.local.host = device_.host;
+    Status status = check_local_host(chosen.local.host, device_);
     if (status.ok()) {
-        ConnectParameters chosen = parameters;
-        chosen.grace = grace_of(parameters);
-        set_addresses(parameters.local, parameters.remote);
+        set_addresses(chosen.local, chosen.remote);
         status = endpoint_->connect(chosen);
     }
     switch (status.code()) {
@@ -191,6 +220,7 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
 
 Status Endpoint::accept(ConnectionRequest& request, const PrivateData& private_data) noexcept {
     if (!apply(EndpointTrigger::Accept)) return {Code::InvalidState, why_busy(state())};
+    forget_events();
     set_addresses({}, request.remote_address());  // not later: another thread may destroy a connected endpoint
     const Status status = Internals::accept(request, *endpoint_, private_data);
     switch (status.code()) {
@@ -206,6 +236,7 @@ Status Endpoint::accept(ConnectionRequest& request, const PrivateData& private_d
 void Endpoint::disconnect() noexcept {
     endpoint_->disconnect();
     apply(EndpointTrigger::Reset);
+    forget_events();
 }
 
 Status Endpoint::drain_and_disconnect() noexcept {
@@ -222,6 +253,7 @@ void Endpoint::terminate() noexcept {
 void Endpoint::fail() noexcept {
     apply(EndpointTrigger::Broken);
     endpoint_->fail();
+    forget_events();
 }
 
 }  // namespace viaduct

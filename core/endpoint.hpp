@@ -13,8 +13,8 @@
 
 namespace viaduct {
 
-/// A queue depth: the default of the device.
-inline constexpr std::uint32_t default_depth = ~std::uint32_t{0};
+template <class Event>
+class EventChannel;
 
 struct EndpointConfig {
     EndpointAttributes attributes;
@@ -24,9 +24,11 @@ struct EndpointConfig {
     std::shared_ptr<SharedReceiveQueue> shared_receives{};  ///< where receives are taken from; null: the endpoint's own
     std::uint32_t send_depth = default_depth;               ///< maximum number of outstanding requests; may be 0
     std::uint32_t receive_depth = default_depth;
-    std::uint32_t max_sges = 0;            ///< maximum number of pieces of a request; 0: the maximum of the device
-    std::uint64_t context = 0;             ///< returned in completions and events
-    EndpointObserver* observer = nullptr;  ///< must outlive the endpoint; called after the state has changed
+    std::uint32_t max_sges = 0;  ///< maximum number of pieces of a request; 0: the maximum of the device
+    std::uint64_t context = 0;   ///< returned in completions and events
+    /// Called after the state has changed; must outlive the endpoint. Null: the endpoint keeps its events for
+    /// next_event().
+    EndpointObserver* observer = nullptr;
 
     /// The state after a failed attempt to connect: Unconnected, in which the endpoint can try again and keeps its
     /// posted receives, or Disconnected, until disconnect() is called. A reliable endpoint whose peer was unreachable
@@ -141,6 +143,18 @@ public:
 
     // ---- Connections ----
 
+    /// For poll(2) and epoll(7): readable while there are connection events. Owned by the endpoint. -1: the descriptor
+    /// could not be created, or the endpoint has an observer.
+    int fd() noexcept;
+
+    /// Takes the oldest connection event; EndpointObserver tells which there are. Those of a connection are discarded
+    /// when this side ends it or begins another one. WouldBlock: there is none. InvalidState: the endpoint has an
+    /// observer, which gets them.
+    Result<ConnectionEvent> next_event() noexcept;
+
+    /// Waits for it. TimedOut: the deadline has passed.
+    Result<ConnectionEvent> next_event(const Deadline& deadline);
+
     /// Starts to connect. If it returns Ok, exactly one event reports the outcome, possibly before the call returns:
     /// Established, Rejected (reason NoListener if the service has no listener), TimedOut, Conflict or Unreachable.
     /// InvalidState: not Unconnected. InvalidParameter: the local host is not that of the device, or address and
@@ -148,9 +162,9 @@ public:
     /// the host, and it is in use.
     Status connect(const ConnectParameters& parameters) noexcept;
 
-    /// Accepts a request. The observer gets Established before the call returns. InvalidState: not Unconnected; the
+    /// Accepts a request. The event Established is there before the call returns. InvalidState: not Unconnected; the
     /// request can still be accepted. TimedOut: the peer has given up.
-    Status accept(ConnectionRequest& request, const PrivateData& private_data) noexcept;
+    Status accept(ConnectionRequest& request, const PrivateData& private_data = {}) noexcept;
 
     /// Ends the connection or the attempt to connect, completes all posted requests as Flushed, and leaves the endpoint
     /// Unconnected. The peer gets Disconnected. No event of the old connection follows.
@@ -163,10 +177,9 @@ public:
     /// As terminate(), but the peer gets Lost. For errors that a front-end detects.
     void fail() noexcept;
 
-    /// Ends the connection when the requests in the send queue have completed; does not wait for them. The observer
-    /// then gets Disconnected, possibly during the call, and the peer gets Disconnected. If the connection breaks
-    /// first, both get Lost. Requests that are posted in the meantime complete as Flushed, after the others.
-    /// InvalidState: not connected.
+    /// Ends the connection when the requests in the send queue have completed; does not wait for them. Both
+    /// ends then get Disconnected, this one possibly during the call. If the connection breaks first, both get Lost.
+    /// Requests that are posted in the meantime complete as Flushed, after the others. InvalidState: not connected.
     Status drain_and_disconnect() noexcept;
 
 private:
@@ -177,7 +190,7 @@ private:
         Address remote;
     };
 
-    explicit Endpoint(const EndpointConfig& config) noexcept;
+    explicit Endpoint(const EndpointConfig& config);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void on_failed_request(const FailedRequest& failed) noexcept override;
 
@@ -187,6 +200,7 @@ private:
     std::uint32_t last_outstanding(QueueKind queue) const noexcept { return endpoint_->last_outstanding(queue); }
     void set_addresses(const Address& local, const Address& remote) noexcept;
     void count(const ConnectionEvent& event) noexcept;
+    void forget_events() noexcept;
     EndpointTrigger trigger_of(const ConnectionEvent& event) const noexcept;
 
     StateMachine state_;
@@ -198,6 +212,7 @@ private:
     std::shared_ptr<CompletionQueue> receive_queue_;
     std::shared_ptr<SharedReceiveQueue> shared_receives_;
     EndpointObserver* observer_;
+    std::unique_ptr<EventChannel<ConnectionEvent>> events_;  // null: there is an observer
     Owned<backend::Endpoint> endpoint_;
     Device& owner_;
     std::uint32_t send_depth_ = 0;

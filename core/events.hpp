@@ -36,6 +36,9 @@ struct ConnectionEvent {
     Address remote_address{};     ///< Established, as above
     PrivateData private_data{};   ///< Established, as above, and Rejected; with the framing Bare, zeros may follow
     Reason why{};                 ///< in words; empty if Established
+
+    /// Throws std::runtime_error with the reason unless the connection is established.
+    VIADUCT_EXPORT void or_throw() const;
 };
 
 enum class AsyncEventKind : std::uint8_t {
@@ -55,10 +58,10 @@ struct AsyncEvent {
     std::uint64_t shared_receive_queue_context = 0;  ///< 0: no shared receive queue
 };
 
-/// Receives the connection events of an endpoint. Exactly one event reports the outcome of an attempt to connect, and
-/// exactly one (Disconnected or Lost) the end of an established connection. There is no such event if this side ends
-/// the attempt or the connection with disconnect(), terminate() or fail(). Called from any thread while locks are held:
-/// an observer must not call the library or block.
+/// Gets the connection events of an endpoint at once, instead of Endpoint::next_event(). Exactly one event reports the
+/// outcome of an attempt to connect, and exactly one (Disconnected or Lost) the end of an established connection. There
+/// is no such event if this side ends the attempt or the connection with disconnect() or terminate(). Called from any
+/// thread while locks are held: an observer must not call the library or block.
 class VIADUCT_EXPORT EndpointObserver {
 public:
     virtual void on_connection_event(const ConnectionEvent& event) noexcept = 0;
@@ -71,7 +74,7 @@ protected:
     ~EndpointObserver() = default;
 };
 
-/// Gets the asynchronous events of a device, under the same rules.
+/// Gets the asynchronous events of a device, instead of Device::next_event(), under the same rules.
 class DeviceObserver {
 public:
     virtual void on_async_event(const AsyncEvent& event) noexcept = 0;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/failed_request.hpp"
 
+#include <stdexcept>
+#include <string>
+
 #include "core/events.hpp"
 #include "core/log.hpp"
 
@@ -45,6 +48,8 @@ const char* to_string(CompletedOperation operation) noexcept {
     }
     return "unknown operation";
 }
+
+void Completion::fail() const { throw std::runtime_error(std::string(to_string(operation)) + ": " + to_string(code)); }
 
 const char* to_string(CompletionCode code) noexcept {
     switch (code) {

@@ -69,8 +69,8 @@ VIADUCT_EXPORT Result<DeviceId> find_own_device(std::span<const HostAddress> hos
 
 /// Opens a device of the given provider. Errors and ownership as Device::open().
 VIADUCT_EXPORT Result<std::shared_ptr<Device>> open_device(backend::Provider& provider, std::uint32_t index,
-                                                           DeviceObserver& observer);
-inline Result<std::shared_ptr<Device>> open_device(const DeviceId& id, DeviceObserver& observer) {
+                                                           DeviceObserver* observer = nullptr);
+inline Result<std::shared_ptr<Device>> open_device(const DeviceId& id, DeviceObserver* observer = nullptr) {
     return open_device(*id.provider, id.number, observer);
 }
 

@@ -38,8 +38,7 @@ enum class Code : std::uint8_t {
 /// The name of a code; never null.
 VIADUCT_EXPORT const char* to_string(Code code) noexcept;
 
-/// The outcome of a call. Trivially copyable. `where` describes the error: a string literal, or text of explain(),
-/// which the thread that got the status reads before its next calls.
+/// The outcome of a call. Trivially copyable, and does not own its text; see where().
 class [[nodiscard]] Status {
 public:
     constexpr Status() noexcept = default;
@@ -52,6 +51,10 @@ public:
     constexpr bool ok() const noexcept { return code_ == Code::Ok; }
     constexpr Code code() const noexcept { return code_; }
     constexpr int sys_errno() const noexcept { return errno_; }
+
+    /// Why the call failed, in words. The text belongs to the thread that made the call, and may change with its next
+    /// call that fails: read it before, and on no other thread. To keep it, copy it: StatusError and std::string own
+    /// theirs, and so does Reason (core/reason.hpp), which allocates nothing.
     constexpr const char* where() const noexcept { return where_; }
 
     /// Throws StatusError unless the call succeeded.
@@ -68,7 +71,8 @@ private:
 };
 
 /// A failed call as an exception, for programs that prefer those: the library throws none but std::bad_alloc, and this
-/// one only from or_throw() and value_or_throw(). what() is the text of the status, with the names of code and errno.
+/// one only from or_throw() and value_or_throw(). what() is the text of the status, with the names of code and errno;
+/// the exception owns it.
 class VIADUCT_EXPORT StatusError : public std::runtime_error {
 public:
     explicit StatusError(const Status& status);

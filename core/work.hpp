@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <span>
 
+#include "core/export.hpp"
+
 namespace viaduct {
 
 /// A scatter/gather element: one contiguous piece of local memory. The layout is that of a VIPL data segment.
@@ -154,9 +156,19 @@ struct Completion {
     bool invalidated = false;     ///< of a receive: the message invalidated the window with that key
     bool observed = false;        ///< the observer has returned true, or the CompletionRecord was written
 
+    bool ok() const noexcept { return code == CompletionCode::Success; }
+
+    /// Throws std::runtime_error, with the operation and the code in words, unless the request has succeeded.
+    void or_throw() const {
+        if (!ok()) fail();
+    }
+
     QueueKind queue() const noexcept {
         return operation < CompletedOperation::Receive ? QueueKind::Send : QueueKind::Receive;
     }
+
+private:
+    [[noreturn]] VIADUCT_EXPORT void fail() const;
 };
 
 /// Memory for completions that a poll is to write. It is not initialized, to save time in each poll.

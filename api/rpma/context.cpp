@@ -20,12 +20,6 @@ struct alignas(64) Context {
 };
 std::array<Context, max_devices> contexts{};
 
-/// Completions report the same errors as the asynchronous events of devices.
-class NoObserver final : public DeviceObserver {
-    void on_async_event(const AsyncEvent&) noexcept override {}
-};
-NoObserver no_observer;
-
 /// The devices that contexts refer to. A context keeps its device until the process ends.
 struct Table {
     struct Entry {
@@ -81,7 +75,7 @@ Result<std::shared_ptr<Device>> open_device(const DeviceId& id) {
     if (place == max_devices) return Status(Code::NoResources, "too many devices");
     auto& open = table().entries[place].device;
     if (auto device = open.lock()) return device;
-    auto device = viaduct::open_device(id, no_observer);
+    auto device = viaduct::open_device(id);  // completions report the same errors as its asynchronous events
     if (!device.ok()) return device;
     (*device)->set_api("librpma");
     open = *device;

@@ -93,8 +93,9 @@ Result<std::unique_ptr<Cq>> Cq::create(const std::shared_ptr<Device>& device, st
     auto channel = shares ? Result(std::move(shared_channel)) : make_channel(device);
     if (!channel.ok()) return channel.status();
     std::unique_ptr<Cq> cq(new Cq(std::move(*channel), shares));
-    auto queue = CompletionQueue::create(device, capacity, reinterpret_cast<std::uint64_t>(cq->handle()),
-                                         cq->channel_->channel());
+    auto queue = CompletionQueue::create(device, {.capacity = capacity,
+                                                  .context = reinterpret_cast<std::uint64_t>(cq->handle()),
+                                                  .channel = cq->channel_->channel()});
     if (!queue.ok()) return queue.status();
     cq->queue_ = std::move(*queue);
     cq->channel_->add(*cq);

@@ -12,8 +12,8 @@ Cq::Cq(Nic& nic, std::uint32_t capacity) : nic_(nic), capacity_(capacity), entri
 
 Result<std::unique_ptr<Cq>> Cq::create(Nic& nic, std::uint32_t capacity) {
     std::unique_ptr<Cq> cq(new Cq(nic, capacity));
-    auto queue = CompletionQueue::create(nic.device(), capacity, to_context(cq->handle()), nullptr, Vi::on_completion,
-                                         &success_record);
+    auto queue = CompletionQueue::create(nic.device(), {.capacity = capacity, .context = to_context(cq->handle())},
+                                         Vi::on_completion, &success_record);
     if (!queue.ok()) return queue.status();
     cq->queue_ = std::move(*queue);
     cq->notifier_ = std::make_unique<Notifier>(*cq->queue_);

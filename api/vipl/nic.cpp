@@ -32,7 +32,7 @@ Nic::Nic(const DeviceId& id) : errors([this](const VIP_ERROR_DESCRIPTOR& error) 
 Result<std::unique_ptr<Nic>> Nic::open(const DeviceId& id) {
     std::unique_ptr<Nic> nic(new Nic(id));
     catch_faults();
-    auto device = open_device(id, *nic);
+    auto device = open_device(id, nic.get());
     if (!device.ok()) return device.status();
     nic->device_ = std::move(*device);
     nic->device_->set_api("VIPL");

@@ -43,7 +43,7 @@ VIP_RETURN read_attributes(const Nic& nic, const VIP_VI_ATTRIBUTES& from, CoreAt
 /// Returns the core's queue of a completion queue, or a new one for a work queue without a completion queue.
 Result<std::shared_ptr<CompletionQueue>> completions_for(const Nic& nic, const Cq* cq) {
     if (cq != nullptr) return cq->queue();
-    return CompletionQueue::create(nic.device(), nic.attributes().default_queue_depth, 0, nullptr, Vi::on_completion,
+    return CompletionQueue::create(nic.device(), {.capacity = nic.attributes().default_queue_depth}, Vi::on_completion,
                                    &success_record);
 }
 

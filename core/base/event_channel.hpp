@@ -44,6 +44,20 @@ VIADUCT_EXPORT bool await_readable(int fd, const Deadline& deadline);
 VIADUCT_EXPORT Status await_readable_soon(int fd);
 VIADUCT_EXPORT bool await_readable_soon(int fd, const Deadline& deadline);
 
+/// Calls `take`, which returns a Result, until it returns something else than WouldBlock; sleeps in between until the
+/// descriptor is readable. Continues after a signal. TimedOut: the deadline has passed. NoResources: there is no
+/// descriptor.
+template <class Take>
+auto take_when_readable(int fd, const Deadline& deadline, Take take) -> decltype(take()) {
+    while (true) {
+        auto taken = take();
+        if (taken.status().code() != Code::WouldBlock) return taken;
+        if (deadline.passed()) return Status(Code::TimedOut, "nothing came before the deadline");
+        if (fd < 0) return Status(Code::NoResources, "no descriptor could be created to wait with");
+        (void)await_readable_soon(fd, deadline);
+    }
+}
+
 /// Holds at most `capacity` events. Allocates memory only when it is created or enlarged, where it may throw
 /// std::bad_alloc. Thread-safe.
 template <class Event>
@@ -79,6 +93,12 @@ public:
         events_.erase(events_.begin());
         flag_.set(!events_.empty());
         return event;
+    }
+
+    /// As try_take(). WouldBlock: there is none.
+    Result<Event> next() noexcept {
+        if (auto event = try_take()) return *event;
+        return Status(Code::WouldBlock, "no event is pending");
     }
 
     /// Removes events that have not been taken.

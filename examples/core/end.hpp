@@ -4,14 +4,10 @@
 #include <arpa/inet.h>
 #include <poll.h>
 
-#include <condition_variable>
 #include <core/endpoint.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -36,58 +32,22 @@ struct End {
     std::unique_ptr<Endpoint> endpoint;
 };
 
-// Is called by threads of the library, which must not be kept waiting.
-class Observer final : public DeviceObserver, public EndpointObserver {
-public:
-    void on_async_event(const AsyncEvent&) noexcept override {}
-    void on_connection_event(const ConnectionEvent& event) noexcept override {
-        const std::lock_guard lock(mutex_);
-        events_.push_back(event);
-        arrived_.notify_one();
-    }
-    ConnectionEvent next_event() {
-        std::unique_lock lock(mutex_);
-        arrived_.wait(lock, [&] { return !events_.empty(); });
-        const ConnectionEvent event = events_.front();
-        events_.pop_front();
-        return event;
-    }
-
-private:
-    std::mutex mutex_;
-    std::condition_variable arrived_;
-    std::deque<ConnectionEvent> events_;
-};
-
-inline Observer observer;
 inline std::shared_ptr<Device> device;
 inline std::shared_ptr<ProtectionDomain> domain;
 inline std::shared_ptr<CompletionQueue> sends, receives;
 inline std::unique_ptr<MemoryRegion> shared;  // the memory for RDMA of the server
 inline Descriptor ours, theirs;               // the same, as a message, and the peer's
 
-[[noreturn]] inline void fail(const char* call, const Status& status) {
-    throw std::runtime_error(std::string(call) + ": " + to_string(status.code()) + " (" + status.where() + ")");
-}
-inline void check(const char* call, const Status& status) {
-    if (!status.ok()) fail(call, status);
-}
-template <class T>
-inline T check(const char* call, Result<T> result) {
-    check(call, result.status());
-    return std::move(*result);
-}
-
 inline void open_device() {
-    device = check("Device::open", Device::open(check("default_number", Device::default_number()), observer));
-    domain = check("ProtectionDomain::create", ProtectionDomain::create(device));
-    sends = check("CompletionQueue::create", CompletionQueue::create(device, 8, 0));
-    receives = check("CompletionQueue::create", CompletionQueue::create(device, 8, 0));
+    device = Device::open_default().value_or_throw();
+    domain = ProtectionDomain::create(device).value_or_throw();
+    sends = CompletionQueue::create(device).value_or_throw();
+    receives = CompletionQueue::create(device).value_or_throw();
 }
 
 inline void register_memory(End& end) {
     const Access access{};  // the peer may neither read nor write here
-    end.region = check("MemoryRegion::create", MemoryRegion::create(domain, &end, sizeof end, access));
+    end.region = MemoryRegion::create(domain, &end, sizeof end, access).value_or_throw();
 }
 
 inline void create_endpoint(End& end) {
@@ -96,20 +56,14 @@ inline void create_endpoint(End& end) {
                                 .domain = domain,
                                 .send_queue = sends,
                                 .receive_queue = receives,
-                                .context = reinterpret_cast<std::uintptr_t>(&end),
-                                .observer = &observer};
-    end.endpoint = check("Endpoint::create", Endpoint::create(config));
+                                .context = reinterpret_cast<std::uintptr_t>(&end)};
+    end.endpoint = Endpoint::create(config).value_or_throw();
 }
 
 // A message that comes before its receive waits, unless the sender is a program of VIPL.
 inline void post_receive(End& end) {
     const Sge piece{end.in, end.region->key(), room};
-    check("Endpoint::post_receive", end.endpoint->post_receive({.sges = {&piece, 1}}));
-}
-
-inline void expect_connection(ConnectionEventKind expected, const ConnectionEvent& event) {
-    if (event.kind != expected)
-        throw std::runtime_error(event.why.empty() ? "unexpected connection event" : event.why.c_str());
+    end.endpoint->post_receive({.sges = {&piece, 1}}).or_throw();
 }
 
 inline Address address_of(const char* address, const char* port) {
@@ -120,51 +74,43 @@ inline Address address_of(const char* address, const char* port) {
 
 inline void connect_to(End& end, const char* address, const char* port) {
     create_endpoint(end);
-    ConnectParameters parameters{.local = {device->attributes().host, {}}, .remote = address_of(address, port)};
+    ConnectParameters parameters{.remote = address_of(address, port)};
     parameters.deadline = Deadline::after(timeout);
     parameters.grace = timeout;  // while nobody listens, the library asks again
-    check("Endpoint::connect", end.endpoint->connect(parameters));
-    expect_connection(ConnectionEventKind::Established, observer.next_event());
+    end.endpoint->connect(parameters).or_throw();
+    end.endpoint->next_event(Deadline::never()).value_or_throw().or_throw();
 }
 
 inline void accept_request(End& end, ConnectionRequest& request) {
     create_endpoint(end);
     post_receive(end);  // before the client can send
-    check("Endpoint::accept", end.endpoint->accept(request, {}));
+    end.endpoint->accept(request).or_throw();
 }
 
 inline void accept_client(End& end, const char* address, const char* port) {
-    const auto listener = check("Device::listen", device->listen(address_of(address, port)));
-    auto request = listener->next_request();
-    while (request.status().code() == Code::WouldBlock) {
-        pollfd waiting{listener->fd(), POLLIN, 0};
-        poll(&waiting, 1, -1);
-        request = listener->next_request();
-    }
-    accept_request(end, *check("Listener::next_request", std::move(request)));
-    expect_connection(ConnectionEventKind::Established, observer.next_event());
+    const auto listener = device->listen(address_of(address, port)).value_or_throw();
+    accept_request(end, *listener->next_request(Deadline::never()).value_or_throw());
+    end.endpoint->next_event(Deadline::never()).value_or_throw().or_throw();
 }
 
 // Waits without spinning for a completion and returns the number of bytes.
-inline std::size_t wait_completion(CompletionQueue& queue, const char* call) {
-    Completion done;
-    while (queue.wait({&done, 1}, Deadline::never()) == 0) continue;
-    if (done.code != CompletionCode::Success)
-        throw std::runtime_error(std::string(call) + ": completion code " + std::to_string(int(done.code)));
+inline std::size_t wait_completion(CompletionQueue& queue) {
+    const Completion done = queue.wait(Deadline::never()).value_or_throw();
+    done.or_throw();
     return done.bytes;
 }
 
 inline void send_message(End& end, std::size_t length) {
     const Sge piece{end.out, end.region->key(), static_cast<std::uint32_t>(length)};
-    check("Endpoint::post_send", end.endpoint->post_send({.sges = {&piece, 1}}));
-    wait_completion(*sends, "Endpoint::post_send");
+    end.endpoint->post_send({.sges = {&piece, 1}}).or_throw();
+    wait_completion(*sends);
 }
 
-inline std::size_t wait_receive(End&) { return wait_completion(*receives, "Endpoint::post_receive"); }
+inline std::size_t wait_receive(End&) { return wait_completion(*receives); }
 
 inline void register_shared(void* address, std::size_t length, std::uint8_t usage) {
     const Access access{.remote_write = true, .remote_read = true};
-    shared = check("MemoryRegion::create", MemoryRegion::create(domain, address, length, access));
+    shared = MemoryRegion::create(domain, address, length, access).value_or_throw();
     ours = {reinterpret_cast<std::uintptr_t>(address), length, shared->key(), usage};
 }
 
@@ -175,17 +121,15 @@ inline void learn_key(End& end, std::size_t length) {
 }
 
 // RDMA between `out` and the peer's memory.
-inline void rdma(End& end, Opcode opcode, std::size_t offset, std::size_t length, const char* call) {
+inline void rdma(End& end, Opcode opcode, std::size_t offset, std::size_t length) {
     const Sge piece{end.out, end.region->key(), static_cast<std::uint32_t>(length)};
     const RemoteAddress remote{theirs.address + offset, theirs.key};
-    check(call, end.endpoint->post_send({.opcode = opcode, .remote = remote, .sges = {&piece, 1}}));
-    wait_completion(*sends, call);
+    end.endpoint->post_send({.opcode = opcode, .remote = remote, .sges = {&piece, 1}}).or_throw();
+    wait_completion(*sends);
 }
-inline void rdma_read(End& end, std::size_t offset, std::size_t length) {
-    rdma(end, Opcode::RdmaRead, offset, length, "RDMA read");
-}
+inline void rdma_read(End& end, std::size_t offset, std::size_t length) { rdma(end, Opcode::RdmaRead, offset, length); }
 inline void rdma_write(End& end, std::size_t offset, std::size_t length) {
-    rdma(end, Opcode::RdmaWrite, offset, length, "RDMA write");
+    rdma(end, Opcode::RdmaWrite, offset, length);
 }
 
 // When the flush has completed, the earlier writes to this part survive a loss of power of the server. Its program has
@@ -194,12 +138,15 @@ inline void flush(End& end, std::size_t offset, std::size_t length) {
     SendRequest request{.opcode = Opcode::Flush, .flush_to = FlushTarget::Persistence};
     request.flush_bytes = length;
     request.remote = {theirs.address + offset, theirs.key};
-    check("Endpoint::post_send", end.endpoint->post_send(request));
-    wait_completion(*sends, "flush");
+    end.endpoint->post_send(request).or_throw();
+    wait_completion(*sends);
 }
 
 // When the client disconnects, there is an event.
-inline void wait_disconnect(End&) { expect_connection(ConnectionEventKind::Disconnected, observer.next_event()); }
+inline void wait_disconnect(End& end) {
+    const ConnectionEvent event = end.endpoint->next_event(Deadline::never()).value_or_throw();
+    if (event.kind != ConnectionEventKind::Disconnected) throw std::runtime_error(event.why.c_str());
+}
 
 inline void disconnect(End& end) {
     end.endpoint->disconnect();
@@ -218,12 +165,12 @@ inline void close_device() {
 // A server for several clients. One thread waits for everything, without spinning, with poll(2).
 inline void serve_clients(End* guests, int clients, const char* address, const char* port,
                           void (*on_message)(End& guest, std::size_t length)) {
-    const auto listener = check("Device::listen", device->listen(address_of(address, port)));
+    const auto listener = device->listen(address_of(address, port)).value_or_throw();
     pollfd waiting[] = {{listener->fd(), POLLIN, 0}, {receives->fd(), POLLIN, 0}};
     for (int i = 0; i < clients; ++i) register_memory(guests[i]);
     for (int left = clients, present = 0; left > 0;) {
         // Completions that are already there wake nobody: arm the queue, look at it, and only then sleep.
-        check("CompletionQueue::arm", receives->arm());
+        receives->arm().or_throw();
         Completion done;
         while (receives->poll(done)) {
             End& guest = *reinterpret_cast<End*>(done.endpoint_context);
@@ -239,7 +186,7 @@ inline void serve_clients(End* guests, int clients, const char* address, const c
         if (waiting[0].revents == 0) continue;
         auto request = listener->next_request();
         if (request.status().code() == Code::WouldBlock) continue;
-        accept_request(guests[present], *check("Listener::next_request", std::move(request)));
+        accept_request(guests[present], *std::move(request).value_or_throw());
         if (++present == clients) waiting[0].fd = -1;
     }
 }

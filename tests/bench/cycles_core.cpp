@@ -5,8 +5,6 @@
 #include <array>
 #include <string>
 
-#include "api/support/event_queue.hpp"
-#include "core/base/event_channel.hpp"
 #include "core/endpoint.hpp"
 #include "tests/bench/cycles.h"
 
@@ -28,21 +26,20 @@ T checked(const char* call, Result<T> result) {
     return std::move(*result);
 }
 
-class End final : DeviceObserver, EndpointObserver {
+class End {
 public:
     explicit End(Memory& memory)
-        : device_(checked("Device::open", Device::open(0, *this))),
+        : device_(checked("Device::open", Device::open(0))),
           domain_(checked("ProtectionDomain::create", ProtectionDomain::create(device_))),
           region_(checked("MemoryRegion::create", MemoryRegion::create(domain_, &memory, sizeof memory, access))),
           key_(region_->key()),
-          sends_(checked("CompletionQueue::create", CompletionQueue::create(device_, queue_size, 0))),
-          receives_(checked("CompletionQueue::create", CompletionQueue::create(device_, queue_size, 0))),
+          sends_(checked("CompletionQueue::create", CompletionQueue::create(device_, {.capacity = queue_size}))),
+          receives_(checked("CompletionQueue::create", CompletionQueue::create(device_, {.capacity = queue_size}))),
           endpoint_(checked("Endpoint::create",
                             Endpoint::create({.attributes = {.max_transfer_bytes = max_size, .access = access},
                                               .domain = domain_,
                                               .send_queue = sends_,
-                                              .receive_queue = receives_,
-                                              .observer = this}))) {}
+                                              .receive_queue = receives_}))) {}
 
     Device& device() noexcept { return *device_; }
     const Bytes<Address::max_host>& host() const noexcept { return device_->attributes().host; }
@@ -52,16 +49,12 @@ public:
     CompletionQueue& receives() noexcept { return *receives_; }
 
     void await_established() {
-        if (events_.wait(Deadline::never())->kind != ConnectionEventKind::Established) fail("connect", "no connection");
+        const auto event = checked("next_event", endpoint_->next_event(Deadline::never()));
+        if (event.kind != ConnectionEventKind::Established) fail("connect", event.why.c_str());
     }
 
 private:
     static constexpr Access access{.remote_write = true, .remote_read = true};
-
-    void on_async_event(const AsyncEvent&) noexcept override {}
-    void on_connection_event(const ConnectionEvent& event) noexcept override { events_.push(event); }
-
-    EventQueue<ConnectionEvent> events_;
     std::shared_ptr<Device> device_;
     std::shared_ptr<ProtectionDomain> domain_;
     std::unique_ptr<MemoryRegion> region_;
@@ -107,13 +100,8 @@ void open_ends(char* const*) {
                                                   .remote = address,
                                                   .private_data = {},
                                                   .deadline = Deadline::never()}));
-    auto request = listener->next_request();
-    while (!request.ok()) {
-        if (request.status().code() != Code::WouldBlock) check("next_request", request.status());
-        (void)await_readable(listener->fd(), Deadline::never());
-        request = listener->next_request();
-    }
-    check("accept", ends[1]->endpoint().accept(**request, {}));
+    const auto request = checked("next_request", listener->next_request(Deadline::never()));
+    check("accept", ends[1]->endpoint().accept(*request));
     for (const auto& end : ends) end->await_established();
 }
 

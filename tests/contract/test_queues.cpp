@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 TEST_CASE_METHOD(EveryBackend, "queues: capacities out of range are refused", "[no-peer]") {
     const auto limit = near.device->attributes().max_completions;
     const auto code = [&](std::uint32_t capacity) {
-        return CompletionQueue::create(near.device, capacity, 0).status().code();
+        return CompletionQueue::create(near.device, {.capacity = capacity}).status().code();
     };
     CHECK(code(0) == Code::InvalidParameter);
     CHECK(code(limit + 1) == Code::InvalidParameter);

@@ -269,7 +269,7 @@ TEST_CASE_METHOD(EveryBackend, "words: a full queue takes no more, and its compl
 }
 
 TEST_CASE_METHOD(EveryBackend, "words: the record of a completion that was observed is in memory") {
-    const auto queue = must(CompletionQueue::create(near.device, 1024, 0, nullptr, observe, &record));
+    const auto queue = must(CompletionQueue::create(near.device, {.capacity = 1024}, observe, &record));
     Port client(near, {.queue = queue});
     Port server(far);
     join(client, server);

@@ -72,7 +72,7 @@ void must(const Status& status, const Where& where) {
 Deadline patience() noexcept { return Deadline::after(20s); }
 
 Node::Node(backend::Provider& provider, std::uint32_t index)
-    : device(must(open_device(provider, own_host() == 0 ? index : must(provider.route_to(other_host())), *this))),
+    : device(must(open_device(provider, own_host() == 0 ? index : must(provider.route_to(other_host())), this))),
       domain(must(ProtectionDomain::create(device))) {}
 
 Address Node::address(std::string_view service) const {
@@ -100,7 +100,8 @@ std::unique_ptr<Listener> Node::listen_at(const Address& address) const {
 
 std::shared_ptr<CompletionQueue> Node::make_queue(std::uint32_t capacity, std::uint64_t context,
                                                   std::shared_ptr<Channel> channel) const {
-    return must(CompletionQueue::create(device, capacity, context, std::move(channel)));
+    return must(
+        CompletionQueue::create(device, {.capacity = capacity, .context = context, .channel = std::move(channel)}));
 }
 
 std::shared_ptr<SharedReceiveQueue> Node::make_shared_receives(std::uint32_t depth) const {

@@ -37,11 +37,23 @@ private:
 TEST_CASE("completion queue: capacities out of range are refused") {
     Source source;
     const auto code = [&](std::uint32_t capacity) {
-        return CompletionQueue::create(source.node().device, capacity, 0).status().code();
+        return CompletionQueue::create(source.node().device, {.capacity = capacity}).status().code();
     };
     CHECK(code(0) == Code::InvalidParameter);
     CHECK(code(source.node().device->attributes().max_completions + 1) == Code::InvalidParameter);
     CHECK(code(1) == Code::Ok);
+    CHECK(CompletionQueue::create(source.node().device).ok());
+}
+
+TEST_CASE("completion queue: waits for one completion, which tells whether the request has succeeded") {
+    Source source;
+    CHECK(source.queue().wait(Deadline::now()).status().code() == Code::TimedOut);
+    source.produce(1);
+    const Completion done = must(source.queue().wait(Deadline::now()));
+    CHECK(done.context == 1);
+    CHECK_FALSE(done.ok());
+    CHECK_THROWS_WITH(done.or_throw(), "send: flushed");
+    Completion().or_throw();
 }
 
 TEST_CASE("completion queue: in use while an endpoint has it") {

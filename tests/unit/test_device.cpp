@@ -2,9 +2,12 @@
 // Devices, protection domains and memory regions of the core, with the memory backend.
 #include <array>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
 
+#include "core/base/event_channel.hpp"
 #include "core/provider.hpp"
+#include "core/shared_receive_queue.hpp"
 #include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
 
@@ -15,19 +18,13 @@ using viaduct::testing::Node;
 
 TEST_CASE("device: unknown device numbers are refused") {
     MemoryProvider provider;
-    struct : DeviceObserver {
-        void on_async_event(const AsyncEvent&) noexcept override {}
-    } observer;
-    const auto device = open_device(provider, must(provider.device_count()), observer);
+    const auto device = open_device(provider, must(provider.device_count()));
     CHECK(device.status().code() == Code::InvalidParameter);
 }
 
 TEST_CASE("device: VIADUCT_BACKEND must name a backend of the build") {
-    struct : DeviceObserver {
-        void on_async_event(const AsyncEvent&) noexcept override {}
-    } observer;
     setenv("VIADUCT_BACKEND", "no-such-backend", 1);
-    const auto device = Device::open(0, observer);
+    const auto device = Device::open(0);
     unsetenv("VIADUCT_BACKEND");
     CHECK(device.status().code() == Code::InvalidParameter);
     CHECK(find_provider("no-such-backend").status().code() == Code::InvalidParameter);
@@ -156,4 +153,23 @@ TEST_CASE("memory region: a change of domain takes effect immediately") {
     CHECK(buffer.region().access() == Access{.remote_read = true});
     CHECK(other->in_use());
     CHECK_FALSE(node.domain->in_use());
+}
+
+TEST_CASE("device: without an observer, it keeps its events") {
+    MemoryProvider provider;
+    const auto device = must(open_device(provider, 0));
+    const auto domain = must(ProtectionDomain::create(device));
+    const auto receives = must(SharedReceiveQueue::create(domain, 4, 7));
+    CHECK(device->next_event().status().code() == Code::WouldBlock);
+    CHECK(device->next_event(Deadline::now()).status().code() == Code::TimedOut);
+    must(receives->arm_limit(2));  // none waits
+    CHECK(await_readable(device->fd(), Deadline::after(std::chrono::seconds(10))));
+    const AsyncEvent event = must(device->next_event(Deadline::now()));
+    CHECK(event.kind == AsyncEventKind::SharedReceiveQueueLimit);
+    CHECK(event.shared_receive_queue_context == 7);
+    CHECK_FALSE(await_readable(device->fd(), Deadline::now()));
+
+    Node observed(provider);
+    CHECK(observed.device->fd() == -1);
+    CHECK(observed.device->next_event().status().code() == Code::InvalidState);
 }

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "backends/faults/provider.hpp"
+#include "core/base/event_channel.hpp"
 #include "tests/support/fault_plan.hpp"
 #include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
@@ -279,4 +280,51 @@ TEST_CASE("endpoint: a terminated endpoint is unusable until reset, and there is
     CHECK(pair.client.quiet());
     pair.client.endpoint->disconnect();
     CHECK(pair.client.endpoint->state() == EndpointState::Unconnected);
+}
+
+TEST_CASE("endpoint: without an observer, it keeps its events, and those of one connection only") {
+    MemoryProvider provider;
+    Node node(provider);
+    const auto queue = node.make_queue();
+    const EndpointConfig config{.domain = node.domain, .send_queue = queue, .receive_queue = queue};
+    const auto client = must(Endpoint::create(config)), server = must(Endpoint::create(config));
+    const auto listener = node.listen("service");
+    const auto deadline = Deadline::after(std::chrono::seconds(10));
+    const auto readable = [](Endpoint& endpoint) { return await_readable(endpoint.fd(), Deadline::now()); };
+    CHECK(client->next_event().status().code() == Code::WouldBlock);
+    CHECK(client->next_event(Deadline::now()).status().code() == Code::TimedOut);
+    CHECK(listener->next_request(Deadline::now()).status().code() == Code::TimedOut);
+
+    for (int round = 0; round < 3; ++round) {
+        must(client->connect({.remote = node.address("service")}));
+        must(server->accept(*must(listener->next_request(deadline))));
+        CHECK(readable(*server));
+        must(server->next_event()).or_throw();
+        must(client->next_event(deadline)).or_throw();
+        CHECK_FALSE(readable(*client));
+        client->disconnect();
+        const ConnectionEvent end = must(server->next_event(deadline));
+        CHECK(end.kind == ConnectionEventKind::Disconnected);
+        CHECK_THROWS_WITH(end.or_throw(), std::string(end.why.c_str()));
+        server->disconnect();
+    }
+
+    // Nobody takes the refusal, nor the end of the connection.
+    must(client->connect({.remote = node.address("nobody's")}));
+    while (!readable(*client)) continue;
+    must(client->connect({.remote = node.address("service")}));
+    must(server->accept(*must(listener->next_request(deadline))));
+    must(client->next_event(deadline)).or_throw();
+    server->disconnect();
+    while (!readable(*client)) continue;
+    client->disconnect();
+    CHECK_FALSE(readable(*client));
+    CHECK(client->next_event().status().code() == Code::WouldBlock);
+}
+
+TEST_CASE("endpoint: an observer gets the events instead") {
+    Pair pair;
+    CHECK(pair.client.endpoint->fd() == -1);
+    CHECK(pair.client.endpoint->next_event().status().code() == Code::InvalidState);
+    CHECK(pair.client.endpoint->next_event(Deadline::never()).status().code() == Code::InvalidState);
 }

@@ -191,20 +191,17 @@ TEST_CASE("provider: one process opens devices of several backends by address an
     MemoryProvider memory;
     const std::array list{must(find_provider("loopback")), static_cast<backend::Provider*>(&memory)};
     use_providers(list);
-    struct : DeviceObserver {
-        void on_async_event(const AsyncEvent&) noexcept override {}
-    } observer;
     {
         const std::array<std::uint8_t, 4> here{127, 0, 0, 2};
-        const auto near = must(Device::open_towards(HostAddress(here), observer));
-        const auto far = must(Device::open_towards(must(memory.devices())[2].host, observer));
+        const auto near = must(Device::open_towards(HostAddress(here)));
+        const auto far = must(Device::open_towards(must(memory.devices())[2].host));
         CHECK(near->attributes().name == "viaduct-lo1");
         CHECK(far->attributes().name == "memory2");
-        CHECK(must(Device::open_named("memory4", observer))->attributes().name == "memory4");
-        CHECK(must(Device::open_named("viaduct-lo3", observer))->attributes().name == "viaduct-lo3");
-        CHECK(must(Device::open(0, observer))->attributes().name == "viaduct-lo0");
-        CHECK(Device::open_named("viaduct-nonesuch", observer).status().code() == Code::InvalidParameter);
-        CHECK(Device::open_towards(net(9, 9), observer).status().code() == Code::Unreachable);
+        CHECK(must(Device::open_named("memory4"))->attributes().name == "memory4");
+        CHECK(must(Device::open_named("viaduct-lo3"))->attributes().name == "viaduct-lo3");
+        CHECK(must(Device::open(0))->attributes().name == "viaduct-lo0");
+        CHECK(Device::open_named("viaduct-nonesuch").status().code() == Code::InvalidParameter);
+        CHECK(Device::open_towards(net(9, 9)).status().code() == Code::Unreachable);
     }
     use_providers({});
     CHECK(must(find_provider("loopback")) == list[0]);
@@ -227,14 +224,11 @@ TEST_CASE("provider: an address of this host has the device with this address, w
 
 TEST_CASE("provider: the summaries of devices agree with open devices") {
     MemoryProvider memory;
-    struct : DeviceObserver {
-        void on_async_event(const AsyncEvent&) noexcept override {}
-    } observer;
     for (backend::Provider* provider : {static_cast<backend::Provider*>(&memory), must(find_provider("loopback"))}) {
         const auto devices = must(provider->devices());
         REQUIRE(devices.size() == must(provider->device_count()));
         for (std::uint32_t i = 0; i < devices.size(); ++i) {
-            const auto device = must(open_device({provider, i}, observer));
+            const auto device = must(open_device({provider, i}));
             CHECK(device->attributes().name == devices[i].name);
             CHECK(device->attributes().host == devices[i].host);
             CHECK(must(provider->find(devices[i].name)) == i);

@@ -6,11 +6,14 @@
 #include <string>
 #include <type_traits>
 
+#include "core/reason.hpp"
 #include "core/status.hpp"
 
 using viaduct::Code;
+using viaduct::explain;
 using viaduct::Result;
 using viaduct::Status;
+using viaduct::StatusError;
 
 static_assert(std::is_trivially_copyable_v<Status>);
 static_assert(std::is_nothrow_default_constructible_v<Status>);
@@ -60,6 +63,16 @@ TEST_CASE("status: a result holds a value or a reason") {
     const Result<int> reason = Status(Code::Busy, "in use");
     CHECK_FALSE(reason.ok());
     CHECK(reason.status().code() == Code::Busy);
+}
+
+TEST_CASE("status: an exception keeps the text, however often other calls fail") {
+    const StatusError error({Code::Busy, explain("port %d is in use", 7), EADDRINUSE});
+    for (int i = 0; i < 10; ++i) (void)explain("another failure");
+    CHECK(error.code() == Code::Busy);
+    CHECK(std::string(error.what()).starts_with("port 7 is in use"));
+    const Status status(Code::Busy, explain("port %d is in use", 8));
+    CHECK_THROWS_AS(status.or_throw(), StatusError);
+    CHECK_THROWS_WITH(Result<int>(status).value_or_throw(), "port 8 is in use: busy");
 }
 
 TEST_CASE("status: the value can be moved out of a result") {

@@ -112,8 +112,7 @@ Json describe_device(const std::string& device) {
     const auto id = find(device);
     if (!id.ok())
         throw measure::Error(fmt::format("device '{}': {}; vi-info lists the devices", device, text_of(id.status())));
-    NoObserver observer;
-    const auto opened = open_device(id.value(), observer);
+    const auto opened = open_device(id.value());
     if (!opened.ok())
         throw measure::Error(fmt::format("device '{}' of {} cannot be opened: {}", device, id.value().provider->name(),
                                          text_of(opened.status())));

@@ -58,9 +58,4 @@ std::string text_of_service(const Service& service);
 /// Why a call failed, with the error of the system if there is one.
 std::string text_of(const Status& status);
 
-/// For opening devices.
-struct NoObserver final : DeviceObserver {
-    void on_async_event(const AsyncEvent& event) noexcept override { (void)event; }
-};
-
 }  // namespace viaduct::info

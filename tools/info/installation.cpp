@@ -44,8 +44,7 @@ Json describe_provider(backend::Provider& provider, const char* lacking) {
     const auto devices = provider.devices();
     if (!devices.ok()) return {{"state", "error"}, {"reason", text_of(devices.status())}};
     if (devices.value().empty()) return {{"state", "no device"}, {"reason", lacking}};
-    NoObserver observer;
-    const auto opened = open_device(provider, sample(devices.value()), observer);
+    const auto opened = open_device(provider, sample(devices.value()));
     described["state"] = opened.ok() ? "ok" : "error";
     if (!opened.ok()) described["reason"] = text_of(opened.status());
     for (std::size_t number = 0; number < devices.value().size(); ++number) {

@@ -179,7 +179,7 @@ private:
     }
 
     bool open() {
-        const auto device = open_device(device_, observer_);
+        const auto device = open_device(device_);
         if (!device.ok())
             return fail("device", fmt::format("{} cannot be opened: {}", name_of(device_), text_of(device.status())),
                         advice_on_device(device.status()));
@@ -350,7 +350,6 @@ private:
     bool own_host_ = false;
     DeviceId device_;
     HostAddress host_;
-    NoObserver observer_;
     Json steps_ = Json::array();
 };
 

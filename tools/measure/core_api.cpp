@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "core/base/event_channel.hpp"
 #include "tools/measure/error.hpp"
 
 namespace viaduct::measure {
@@ -53,14 +52,10 @@ public:
         : listener_(std::move(listener)), attributes_(attributes) {}
 
     bool accept(Link& link, Timeout timeout) override {
-        const auto deadline = Deadline::after(timeout);
-        while (true) {
-            auto request = listener_->next_request();
-            if (request.ok()) return answer(**request, static_cast<CoreLink&>(link));
-            if (request.status().code() != Code::WouldBlock) fail_call("listen", request.status());
-            if (deadline.passed()) return false;
-            (void)await_readable_soon(listener_->fd(), deadline);
-        }
+        auto request = listener_->next_request(Deadline::after(timeout));
+        if (request.ok()) return answer(**request, static_cast<CoreLink&>(link));
+        if (request.status().code() != Code::TimedOut) fail_call("listen", request.status());
+        return false;
     }
 
 private:
@@ -78,7 +73,7 @@ private:
 }  // namespace
 
 CoreApi::CoreApi(std::uint32_t device)
-    : device_(take_value("cannot open the device", Device::open(device, *this))),
+    : device_(take_value("cannot open the device", Device::open(device))),
       domain_(take_value("cannot create a protection domain", ProtectionDomain::create(device_))) {
     const DeviceAttributes& attributes = device_->attributes();
     info_ = {.name = attributes.name,
@@ -102,7 +97,7 @@ std::unique_ptr<Region> CoreApi::register_memory(std::span<std::byte> memory) {
 }
 
 std::shared_ptr<CompletionQueue> CoreApi::create_queue(std::uint32_t depth) {
-    return take_value("cannot create a completion queue", CompletionQueue::create(device_, depth, 0));
+    return take_value("cannot create a completion queue", CompletionQueue::create(device_, {.capacity = depth}));
 }
 
 std::unique_ptr<Link> CoreApi::create_link(const LinkOptions& options) {
@@ -127,18 +122,17 @@ CoreLink::CoreLink(const CoreApi& api, std::shared_ptr<CompletionQueue> sends,
                                                                           .send_queue = sends_.queue,
                                                                           .receive_queue = receives_.queue,
                                                                           .shared_receives = nullptr,
-                                                                          .context = context,
-                                                                          .observer = this}));
+                                                                          .context = context}));
     local_.host = api.device().host;
 }
 
 void CoreLink::connect(const Address& remote, Timeout timeout) {
     const auto deadline = Deadline::after(timeout);
-    events_.clear();
     const Status status =
         endpoint_->connect({.local = local_, .remote = remote, .private_data = {}, .deadline = deadline});
     if (!status.ok()) fail_call("cannot connect", status);
-    const auto event = events_.wait(Deadline::never());
+    auto event = endpoint_->next_event(Deadline::never());
+    if (!event.ok()) fail_call("cannot connect", event.status());
     switch (event->kind) {
         case ConnectionEventKind::Established: return;
         case ConnectionEventKind::TimedOut: throw TimedOut("no answer in time");
@@ -158,7 +152,6 @@ bool CoreLink::accept(viaduct::ConnectionRequest& request) {
 
 void CoreLink::disconnect() noexcept {
     endpoint_->disconnect();
-    events_.clear();
     for (Inbox* inbox : {&sends_, &receives_}) {
         while (inbox->queue->poll(inbox->batch) != 0) continue;
         inbox->fill(0);

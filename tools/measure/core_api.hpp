@@ -4,13 +4,12 @@
 
 #include <array>
 
-#include "api/support/event_queue.hpp"
 #include "core/endpoint.hpp"
 #include "tools/measure/api.hpp"
 
 namespace viaduct::measure {
 
-class CoreApi final : public Api, private DeviceObserver {
+class CoreApi final : public Api {
 public:
     explicit CoreApi(std::uint32_t device);
 
@@ -26,16 +25,13 @@ public:
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
 
 private:
-    /// Whatever goes wrong shows in the completions; the events say nothing more.
-    void on_async_event(const AsyncEvent&) noexcept override {}
-
     std::shared_ptr<Device> device_;
     std::shared_ptr<ProtectionDomain> domain_;
     std::shared_ptr<CompletionQueue> bare_queue_;
     DeviceInfo info_;
 };
 
-class CoreLink final : public Link, private EndpointObserver {
+class CoreLink final : public Link {
 public:
     /// `context` is returned in completions.
     CoreLink(const CoreApi& api, std::shared_ptr<CompletionQueue> sends, std::shared_ptr<CompletionQueue> receives,
@@ -76,8 +72,6 @@ private:
         }
     };
 
-    void on_connection_event(const ConnectionEvent& event) noexcept override { events_.push(event); }
-
     static Sge sge_of(const Piece& piece) noexcept { return {piece.address, piece.region->key, piece.length}; }
 
     void post(Opcode opcode, const Piece& piece, const RemoteAddress& remote) {
@@ -116,7 +110,6 @@ private:
     Address local_;
     Inbox sends_;
     Inbox receives_;
-    EventQueue<ConnectionEvent> events_;
     std::unique_ptr<Endpoint> endpoint_;
 };
 

@@ -152,7 +152,7 @@ EpParts Ep::parts() const noexcept {
 std::shared_ptr<CompletionQueue> Ep::queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own) {
     own.reset();
     if (evd != nullptr) return evd->completions();
-    auto queue = CompletionQueue::create(ia().device(), static_cast<std::uint32_t>(std::max(depth, 1)), 0);
+    auto queue = CompletionQueue::create(ia().device(), {.capacity = static_cast<std::uint32_t>(std::max(depth, 1))});
     if (!queue.ok()) {
         failure::because(queue.status());
         return nullptr;

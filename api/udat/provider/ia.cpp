@@ -23,7 +23,7 @@ bool is_set(const char* variable) noexcept {
 
 /// Opens the device that an entry of the registry names, with or without the prefix "viaduct-". The environment may
 /// replace the loopback device, and devices that its backend does not have.
-Result<std::shared_ptr<Device>> open_device(const std::string& name, DeviceObserver& observer) {
+Result<std::shared_ptr<Device>> open_device(const std::string& name, DeviceObserver* observer) {
     const bool has_substitute = is_set("VIADUCT_DEVICE");
     const bool overridden = has_substitute || is_set("VIADUCT_BACKEND");
     if (!has_substitute || name != "lo") {
@@ -58,7 +58,7 @@ Ia::~Ia() {
 DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT_COUNT async_qlen, AsyncEvd wanted,
                     Evd* shared, std::unique_ptr<Ia>& ia) {
     std::unique_ptr<Ia> created(new Ia(provider, device));
-    auto opened = open_device(device, *created);
+    auto opened = open_device(device, created.get());
     if (opened.status().code() == Code::NoResources) return to_return(opened.status(), DAT_RESOURCE_DEVICE);
     if (!opened.ok()) return failed(error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED), opened.status());
     created->device_ = std::move(*opened);

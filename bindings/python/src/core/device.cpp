@@ -23,16 +23,17 @@ DeviceId id_of(const std::optional<std::string>& name) {
 
 /// Returns (kind, endpoint, completion queue, shared receive queue), or None.
 py::object next_async_event(DeviceObject& device) {
-    const auto event = device.events.try_take();
-    if (!event) return py::none();
-    return py::make_tuple(static_cast<int>(event->kind), event->endpoint_context, event->completion_queue_context,
-                          event->shared_receive_queue_context);
+    const auto event = device.device->next_event();
+    if (!event.ok()) return py::none();
+    return py::make_tuple(static_cast<int>(event.value().kind), event.value().endpoint_context,
+                          event.value().completion_queue_context, event.value().shared_receive_queue_context);
 }
 
 void bind_device(py::module_& module) {
     py::class_<DeviceObject, std::shared_ptr<DeviceObject>>(module, "Device")
-        .def(py::init(
-                 [](const std::optional<std::string>& name) { return std::make_shared<DeviceObject>(id_of(name)); }),
+        .def(py::init([](const std::optional<std::string>& name) {
+                 return std::make_shared<DeviceObject>(take_value("Device", open_device(id_of(name))));
+             }),
              py::arg("name"))
         .def_property_readonly("name", [](const DeviceObject& self) { return self.device->attributes().name; })
         .def_property_readonly("host",
@@ -47,7 +48,7 @@ void bind_device(py::module_& module) {
                  return py::make_tuple(to_python(all.endpoints), all.endpoints_created, all.connections,
                                        all.refused_connections, all.lost_connections, all.agent_wakeups);
              })
-        .def_property_readonly("fd", [](DeviceObject& self) { return self.events.fd(); });
+        .def_property_readonly("fd", [](DeviceObject& self) { return self.device->fd(); });
     module.def("devices", [] {
         const backend::Provider& provider = *take_value("devices", selected_provider());
         std::vector<std::string> names;

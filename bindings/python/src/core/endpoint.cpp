@@ -11,8 +11,8 @@ using PrivateBytes = const py::bytes&;
 
 /// Returns (kind, reason, the peer's host, the peer's service, private data), or None.
 py::object next_event(EndpointObject& self) {
-    const auto event = self.events.try_take();
-    if (!event) return py::none();
+    auto event = self.endpoint->next_event();
+    if (!event.ok()) return py::none();
     return py::make_tuple(static_cast<int>(event->kind), static_cast<int>(event->reason),
                           to_python(event->remote_address.host), to_python(event->remote_address.service),
                           to_python(event->private_data), event->why.c_str());
@@ -35,15 +35,16 @@ std::unique_ptr<EndpointObject> create(const std::shared_ptr<DomainObject>& doma
         .any_reliable = any_reliable,
         .max_transfer_bytes = max_transfer_bytes,
         .access = access_of(access)};
-    return std::make_unique<EndpointObject>(
-        domain, EndpointConfig{.attributes = attributes,
-                               .domain = domain->domain,
-                               .send_queue = send_queue->queue,
-                               .receive_queue = receive_queue->queue,
-                               .shared_receives = shared_receives == nullptr ? nullptr : shared_receives->queue,
-                               .send_depth = send_depth.value_or(default_depth),
-                               .receive_depth = receive_depth.value_or(default_depth),
-                               .context = context});
+    const EndpointConfig config{.attributes = attributes,
+                                .domain = domain->domain,
+                                .send_queue = send_queue->queue,
+                                .receive_queue = receive_queue->queue,
+                                .shared_receives = shared_receives == nullptr ? nullptr : shared_receives->queue,
+                                .send_depth = send_depth.value_or(default_depth),
+                                .receive_depth = receive_depth.value_or(default_depth),
+                                .context = context};
+    return std::unique_ptr<EndpointObject>(
+        new EndpointObject{domain, take_value("Endpoint", Endpoint::create(config))});
 }
 
 void connect(EndpointObject& self, const py::bytes& host, const py::bytes& service, PrivateBytes private_data,
@@ -74,13 +75,7 @@ void accept(EndpointObject& self, RequestObject& request, PrivateBytes private_d
         status = self.endpoint->accept(*request.request, data);
     }
     check("Endpoint.accept", status);
-    // The call itself has already reported the connection.
-    self.events.discard_if([](const ConnectionEvent& event) { return event.kind == ConnectionEventKind::Established; });
-}
-
-void disconnect(EndpointObject& self) noexcept {
-    self.endpoint->disconnect();
-    self.events.discard_if([](const ConnectionEvent&) { return true; });
+    (void)self.endpoint->next_event();  // the call itself has already reported the connection
 }
 
 void bind_requests(py::module_& module) {
@@ -148,7 +143,8 @@ void bind_endpoints(py::module_& module) {
         .def("connect", &connect, py::arg("host"), py::arg("service"), py::arg("private_data"), py::arg("timeout"),
              py::arg("peer_to_peer"), py::arg("bare"))
         .def("accept", &accept, py::arg("request"), py::arg("private_data"))
-        .def("disconnect", &disconnect, WithoutGil())
+        .def(
+            "disconnect", [](EndpointObject& self) { self.endpoint->disconnect(); }, WithoutGil())
         .def(
             "fail", [](EndpointObject& self) { self.endpoint->fail(); }, WithoutGil())
         .def(
@@ -156,7 +152,7 @@ void bind_endpoints(py::module_& module) {
             [](EndpointObject& self) { check("Endpoint.drain_and_disconnect", self.endpoint->drain_and_disconnect()); })
         .def("next_event", &next_event)
         .def("counters", [](const EndpointObject& self) { return to_python(self.endpoint->counters()); })
-        .def_property_readonly("fd", [](EndpointObject& self) { return self.events.fd(); });
+        .def_property_readonly("fd", [](EndpointObject& self) { return self.endpoint->fd(); });
     bind_posting(endpoint);
 }
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "common.hpp"
-#include "core/base/event_channel.hpp"
 #include "core/endpoint.hpp"
 #include "core/provider.hpp"
 
@@ -54,16 +53,8 @@ py::bytes to_python(const Bytes<Capacity>& bytes) {
     return {reinterpret_cast<const char*>(bytes.span().data()), bytes.size()};
 }
 
-/// An open device and its asynchronous events. The first thousand events are kept until they are taken.
-class DeviceObject final : private DeviceObserver {
-public:
-    explicit DeviceObject(const DeviceId& id) : device(take_value("Device", open_device(id, *this))) {}
-
-    EventChannel<AsyncEvent> events{1000};
+struct DeviceObject {
     std::shared_ptr<Device> device;
-
-private:
-    void on_async_event(const AsyncEvent& event) noexcept override { events.push(event); }
 };
 
 struct DomainObject {
@@ -91,20 +82,9 @@ struct SharedReceivesObject {
     std::shared_ptr<SharedReceiveQueue> queue;
 };
 
-/// An endpoint and its connection events.
-class EndpointObject final : private EndpointObserver {
-public:
-    EndpointObject(std::shared_ptr<DomainObject> domain, EndpointConfig config)
-        : domain(std::move(domain)),
-          endpoint((config.observer = this, take_value("Endpoint", Endpoint::create(config)))) {}
-
-    EventChannel<ConnectionEvent> events{16};  // a connection has at most two events, so this is enough for eight
-                                               // connections
+struct EndpointObject {
     std::shared_ptr<DomainObject> domain;
     std::unique_ptr<Endpoint> endpoint;
-
-private:
-    void on_connection_event(const ConnectionEvent& event) noexcept override { events.push(event); }
 };
 
 struct ListenerObject {

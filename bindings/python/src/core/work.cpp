@@ -103,7 +103,9 @@ void bind_window(EndpointObject& self, WindowObject& window, std::uint64_t conte
 void bind_work(py::module_& module) {
     py::class_<QueueObject, std::shared_ptr<QueueObject>>(module, "CompletionQueue")
         .def(py::init([](std::shared_ptr<DeviceObject> device, std::uint32_t capacity, std::uint64_t context) {
-                 auto queue = take_value("CompletionQueue", CompletionQueue::create(device->device, capacity, context));
+                 auto queue =
+                     take_value("CompletionQueue",
+                                CompletionQueue::create(device->device, {.capacity = capacity, .context = context}));
                  return std::shared_ptr<QueueObject>(new QueueObject{std::move(device), std::move(queue)});
              }),
              py::arg("device"), py::arg("capacity"), py::arg("context"))
