@@ -2,7 +2,6 @@
 # tools/ its programs and their pages). Nothing in the tree names the prefix, so that an installed tree may be moved.
 include(CMakePackageConfigHelpers)
 
-set(VIADUCT_CORE_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR}/viaduct) # its headers are named "core/..."
 set(VIADUCT_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/Viaduct)
 set(VIADUCT_FRONTENDS vipl rpma dat2) # and dat, whose headers are beside those of dat2
 set(VIADUCT_MODULES viaduct vipl librpma dat2 dat) # of pkg-config
@@ -22,9 +21,7 @@ endif()
 
 # The component "libraries" is what the Python package uses: bindings/python/wheel_backend.py.
 set(libraries LIBRARY COMPONENT libraries NAMELINK_COMPONENT development)
-install(TARGETS viaduct EXPORT ViaductTargets ${libraries} INCLUDES DESTINATION ${VIADUCT_CORE_INCLUDEDIR}
-        PUBLIC_HEADER DESTINATION ${VIADUCT_CORE_INCLUDEDIR}/core)
-install(TARGETS ${VIADUCT_FRONTENDS} EXPORT ViaductTargets ${libraries})
+install(TARGETS viaduct ${VIADUCT_FRONTENDS} EXPORT ViaductTargets ${libraries})
 install(TARGETS dat EXPORT ViaductTargets)
 install(TARGETS daplviaduct LIBRARY COMPONENT libraries NAMELINK_SKIP) # loaded, never linked
 
@@ -35,10 +32,10 @@ foreach(name libgnivipl.so vipl.so)
   install(FILES ${PROJECT_BINARY_DIR}/${name} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endforeach()
 
-foreach(frontend IN LISTS VIADUCT_FRONTENDS)
-  get_target_property(directory ${frontend} SOURCE_DIR)
+foreach(library viaduct ${VIADUCT_FRONTENDS})
+  get_target_property(directory ${library} SOURCE_DIR)
   install(DIRECTORY ${directory}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-          FILES_MATCHING PATTERN "*.h")
+          FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 endforeach()
 
 # A part of the manual: its pages, and for each function that a page names a page of that name which leads there.

@@ -11,7 +11,8 @@ endif()
 if(VIADUCT_WERROR)
   target_compile_options(viaduct_options INTERFACE -Werror)
 endif()
-target_include_directories(viaduct_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+target_include_directories(viaduct_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/core/include
+                                                     ${PROJECT_BINARY_DIR}/generated)
 
 # viaduct_constants(NAME HEADER... [OPTION...]): generated/NAME.inc has a line for each constant, or structure, of the
 # headers, which are below api/; see constants.py. Written when the tree is configured, because ./dev lint reads it

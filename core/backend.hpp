@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The interface between the core and its backends. Each kind of device implements these abstract classes, and
-// ConnectionRequest and Listener of core/connection.hpp. See docs/writing-a-backend.md.
+// ConnectionRequest and Listener of viaduct/connection.hpp. See docs/writing-a-backend.md.
 //
-// Programs use the classes of the core instead. This header is installed because inline functions of the core need it.
+// Programs use the classes of the core instead; this header is not installed. The functions that inline functions of
+// the core call are in viaduct/detail/data_path.hpp, which is.
 //
 // Rules for all classes:
 //   - Errors: functions return only the codes in their comments, NoResources and SystemError. Functions for a
@@ -19,6 +20,8 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,12 +29,38 @@
 #include <string_view>
 #include <vector>
 
-#include "core/attributes.hpp"
-#include "core/connection.hpp"
-#include "core/counters.hpp"
-#include "core/events.hpp"
-#include "core/status.hpp"
-#include "core/work.hpp"
+#include "core/explain.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/connection.hpp"
+#include "viaduct/counters.hpp"
+#include "viaduct/detail/data_path.hpp"
+#include "viaduct/events.hpp"
+#include "viaduct/status.hpp"
+#include "viaduct/work.hpp"
+
+namespace viaduct {
+
+/// Called for completions when they are queued, before they are polled, possibly by a thread of the library. It is not
+/// called if the device queues completions itself, or for completions that a poll finds and returns. Locks are held: an
+/// observer must not call the library or block.
+using CompletionObserver = bool (*)(const Completion& completion) noexcept;
+
+/// Two adjacent words in which programs see that a request has succeeded, without a call. They are at an offset from
+/// the address that is the context of the request. Write them instead of calling the observer if a request of the send
+/// queue succeeds while it is posted.
+struct CompletionRecord {
+    std::uint32_t offset = 0;               ///< of the number of bytes; the status follows it
+    std::array<std::uint32_t, 3> status{};  ///< by CompletedOperation: of a Send, an RdmaWrite and an RdmaRead
+
+    [[gnu::always_inline]] void write(std::uint64_t context, CompletedOperation operation,
+                                      std::uint32_t bytes) const noexcept {
+        auto* const words = reinterpret_cast<std::uint32_t*>(context + offset);
+        words[0] = bytes;
+        std::atomic_ref(words[1]).store(status[static_cast<std::size_t>(operation)], std::memory_order_release);
+    }
+};
+
+}  // namespace viaduct
 
 namespace viaduct::backend {
 
@@ -91,42 +120,20 @@ public:
     virtual Result<std::uint64_t> take_event() noexcept = 0;
 };
 
-class CompletionQueue {
+class CompletionQueue : public detail::PollInterface {
 public:
     /// Removes the event of this queue from its channel.
-    virtual ~CompletionQueue() = default;
-
-    /// Takes up to `out.size()` completions, in order, and drives progress. Never blocks, even if other threads wait.
-    virtual std::size_t poll(std::span<Completion> out) noexcept = 0;
-
-    /// Drives progress and returns whether there is a completion. Takes nothing.
-    virtual bool ready() noexcept = 0;
-
-    /// Requests one event on the channel for the next completion, and removes an event of this queue (not of others)
-    /// that is still there, unless the queue is already armed. Completions that are already in the queue cause no
-    /// event, but a poll() or ready() that finds more than it takes does. Callers arm the queue, check it again, and
-    /// only then sleep. InvalidState: the queue has no channel.
-    ///
-    /// With Arm::Solicited, only a receive of a solicited message or a failure causes the event; a failure of a send
-    /// does so as soon as the device reports it. A queue that is armed for Any stays so.
-    virtual Status arm(Arm what) noexcept = 0;
+    ~CompletionQueue() override = default;
 
     /// Changes the capacity. Busy: the queue holds more completions.
     virtual Status resize(std::uint32_t capacity) noexcept = 0;
-
-    /// As poll() with room for one completion. Returns whether there was one; otherwise `out` is unspecified.
-    virtual bool poll_one(Completion& out) noexcept { return poll({&out, 1}) != 0; }
 };
 
 /// Receives for the messages of several endpoints: a message takes the oldest receive. Receives that different
 /// endpoints have taken may complete in any order, even in one completion queue.
-class SharedReceiveQueue {
+/// The end of a connection does not affect the queue.
+class SharedReceiveQueue : public detail::ReceiveInterface {
 public:
-    virtual ~SharedReceiveQueue() = default;
-
-    /// As Endpoint::post_receive(). The end of a connection does not affect the queue.
-    virtual Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept = 0;
-
     /// Raises one SharedReceiveQueueLimit event as soon as fewer than `limit` receives are waiting, or immediately if
     /// this is already so. Replaces an earlier limit; 0 removes it. The limit is at most the depth.
     virtual Status arm_limit(std::uint32_t limit) noexcept = 0;
@@ -145,15 +152,10 @@ public:
 VIADUCT_EXPORT const Status* kept(const Status& status) noexcept;
 
 /// A send queue, a receive queue and, while it is connected, a connection.
-class Endpoint {
+class Endpoint : public detail::PostInterface {
 public:
     /// As disconnect(): completes all posted requests as Flushed. Their completions remain in the queues.
-    virtual ~Endpoint() = default;
-
-    /// Posts requests in order and stops at the first one that cannot be posted; `posted` is the number of those before
-    /// it. If the endpoint is not connected, they complete as Flushed. QueueFull: the queue has no room.
-    /// InvalidParameter: more pieces than the endpoint or the device supports.
-    virtual Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept = 0;
+    ~Endpoint() override = default;
 
     /// Posts a request to bind the window; it then gives access to this memory only. The request is processed in the
     /// order of the send queue, so requests posted after it may already refer to the new key. If the region or a domain
@@ -161,13 +163,6 @@ public:
     /// window gives access to nothing, or to the same memory as before. A window is bound by one thread at a time.
     /// QueueFull: as post_send().
     virtual Status bind(MemoryWindow& window, const BindRequest& request) noexcept = 0;
-
-    /// As post_send(). Receives can be posted before the endpoint is connected. After a connection has broken, they
-    /// complete as Flushed until disconnect() is called. InvalidState: the endpoint uses a shared receive queue.
-    virtual Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept = 0;
-
-    /// The number of posted requests whose completions have not been polled.
-    virtual std::uint32_t outstanding(QueueKind queue) const noexcept = 0;
 
     /// Changes attributes and domain. InvalidState: the endpoint is connected or connecting.
     virtual Status modify(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept = 0;
@@ -192,19 +187,6 @@ public:
     /// As disconnect(), but the peer gets Lost, and requests that are posted complete as Flushed until disconnect() is
     /// called. For errors that a front-end detects. Also breaks an idle endpoint.
     virtual void fail() noexcept = 0;
-
-    /// Posts a request if the backend can do so without a list of requests. Otherwise returns false and has posted
-    /// nothing; post_send() then posts it or reports why not.
-    virtual bool try_post_send(const SendRequest& request) noexcept {
-        (void)request;
-        return false;
-    }
-
-    /// As try_post_send().
-    virtual bool try_post_receive(const ReceiveRequest& request) noexcept {
-        (void)request;
-        return false;
-    }
 
     /// As outstanding(), but takes no lock: requests that completed recently may be counted.
     virtual std::uint32_t last_outstanding(QueueKind queue) const noexcept { return outstanding(queue); }

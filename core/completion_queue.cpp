@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/completion_queue.hpp"
+#include "viaduct/completion_queue.hpp"
 
 #include <thread>
 
 #include "core/base/internals.hpp"
 #include "core/base/settings.hpp"
+#include "core/base/wait_until.hpp"
 #include "core/base/waiting.hpp"
 #include "core/limits.hpp"
 
@@ -21,26 +22,34 @@ Result<std::shared_ptr<Channel>> Channel::create(std::shared_ptr<Device> device)
     return std::shared_ptr<Channel>(new Channel(std::move(device), std::move(*channel)));
 }
 
+int Channel::fd() const noexcept { return channel_->fd(); }
+
+Result<std::uint64_t> Channel::take_event() noexcept { return channel_->take_event(); }
+
 Woken Channel::sleep(const Deadline& deadline) {
     const int source = fd();
     return sleep_until_readable({&source, 1}, deadline);
 }
 
+backend::CompletionQueue& CompletionQueue::backend() noexcept {
+    return static_cast<backend::CompletionQueue&>(*queue_);
+}
+
 CompletionQueue::CompletionQueue(std::shared_ptr<Device> device, std::shared_ptr<Channel> channel,
                                  std::unique_ptr<backend::CompletionQueue> queue) noexcept
-    : device_(std::move(device)), channel_(std::move(channel)), queue_(std::move(queue)) {}
+    : device_(std::move(device)), channel_(std::move(channel)), queue_(queue.release()) {}
 
 CompletionQueue::~CompletionQueue() = default;
 
 Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device,
                                                                  const CompletionQueueConfig& config) {
-    return create(std::move(device), config, nullptr);
+    return create_observed(std::move(device), config, nullptr, nullptr);
 }
 
-Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device,
-                                                                 const CompletionQueueConfig& config,
-                                                                 CompletionObserver observer,
-                                                                 const CompletionRecord* record) {
+Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create_observed(std::shared_ptr<Device> device,
+                                                                          const CompletionQueueConfig& config,
+                                                                          CompletionObserver observer,
+                                                                          const CompletionRecord* record) {
     const DeviceAttributes& limits = device->attributes();
     const std::uint32_t capacity = config.capacity == default_depth
                                        ? std::min(limits.default_queue_depth, limits.max_completions)
@@ -64,7 +73,7 @@ Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr
 
 Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
     if (const Status status = check_completions(capacity, device_->attributes()); !status.ok()) return status;
-    return queue_->resize(capacity);
+    return backend().resize(capacity);
 }
 
 std::size_t CompletionQueue::wait(std::span<Completion> out, const Deadline& deadline) {

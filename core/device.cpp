@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/device.hpp"
+#include "viaduct/device.hpp"
 
 #include "core/base/event_channel.hpp"
 #include "core/base/guarded_memory.hpp"
 #include "core/base/internals.hpp"
-#include "core/endpoint.hpp"
 #include "core/limits.hpp"
 #include "core/log.hpp"
 #include "core/provider.hpp"
 #include "core/registry.hpp"
+#include "viaduct/endpoint.hpp"
 
 namespace viaduct {
 
@@ -21,7 +21,7 @@ public:
 
 Device::Device(std::unique_ptr<KeptEvents> kept, std::unique_ptr<backend::Device> device,
                std::string_view backend) noexcept
-    : kept_(std::move(kept)), device_(std::move(device)), backend_(backend) {}
+    : kept_(std::move(kept)), device_(std::move(device)), attributes_(device_->attributes()), backend_(backend) {}
 
 Device::~Device() { Registry::instance().remove(*this); }
 
@@ -148,11 +148,16 @@ Result<std::shared_ptr<ProtectionDomain>> ProtectionDomain::create(std::shared_p
 
 MemoryRegion::MemoryRegion(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<backend::MemoryRegion> region,
                            void* address, std::uint64_t length, Access access) noexcept
-    : domain_(std::move(domain)), region_(std::move(region)), address_(address), length_(length), access_(access) {
-    domain_->users.add();
+    : domain_(std::move(domain)),
+      region_(std::move(region)),
+      key_(region_->key()),
+      address_(address),
+      length_(length),
+      access_(access) {
+    Internals::users(*domain_).add();
 }
 
-MemoryRegion::~MemoryRegion() { domain_->users.remove(); }
+MemoryRegion::~MemoryRegion() { Internals::users(*domain_).remove(); }
 
 Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(std::shared_ptr<ProtectionDomain> domain, void* address,
                                                            std::uint64_t length, Access access) {
@@ -166,9 +171,10 @@ Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(std::shared_ptr<Prote
 
 Status MemoryRegion::modify(std::shared_ptr<ProtectionDomain> domain, Access access) {
     if (const Status status = region_->modify(Internals::backend(*domain), access); !status.ok()) return status;
-    domain->users.add();
-    domain_->users.remove();
+    Internals::users(*domain).add();
+    Internals::users(*domain_).remove();
     domain_ = std::move(domain);
+    key_ = region_->key();
     access_ = access;
     return {};
 }
@@ -176,13 +182,15 @@ Status MemoryRegion::modify(std::shared_ptr<ProtectionDomain> domain, Access acc
 MemoryWindow::MemoryWindow(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<backend::MemoryWindow> window,
                            WindowScope scope) noexcept
     : domain_(std::move(domain)), window_(std::move(window)), scope_(scope) {
-    domain_->users.add();
+    Internals::users(*domain_).add();
 }
 
 MemoryWindow::~MemoryWindow() {
     window_.reset();
-    domain_->users.remove();
+    Internals::users(*domain_).remove();
 }
+
+std::uint32_t MemoryWindow::key() const noexcept { return window_->key(); }
 
 Result<std::unique_ptr<MemoryWindow>> MemoryWindow::create(std::shared_ptr<ProtectionDomain> domain,
                                                            WindowScope scope) {

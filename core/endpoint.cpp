@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/endpoint.hpp"
+#include "viaduct/endpoint.hpp"
 
 #include "core/base/event_channel.hpp"
 #include "core/base/internals.hpp"
@@ -7,6 +7,7 @@
 #include "core/base/settings.hpp"
 #include "core/limits.hpp"
 #include "core/registry.hpp"
+#include "core/state_machine.hpp"
 
 namespace viaduct {
 namespace {
@@ -50,19 +51,19 @@ Endpoint::Endpoint(const EndpointConfig& config)
       observer_(config.observer),
       events_(observer_ == nullptr ? std::make_unique<EventChannel<ConnectionEvent>>(kept_events) : nullptr),
       owner_(*config.domain->device()) {
-    domain_->users.add();
-    send_queue_->users.add();
-    receive_queue_->users.add();
-    if (shared_receives_ != nullptr) shared_receives_->users.add();
+    Internals::users(*domain_).add();
+    Internals::users(*send_queue_).add();
+    Internals::users(*receive_queue_).add();
+    if (shared_receives_ != nullptr) Internals::users(*shared_receives_).add();
 }
 
 Endpoint::~Endpoint() {
     Registry::instance().remove(*this);
     endpoint_.reset();
-    if (shared_receives_ != nullptr) shared_receives_->users.remove();
-    receive_queue_->users.remove();
-    send_queue_->users.remove();
-    domain_->users.remove();
+    if (shared_receives_ != nullptr) Internals::users(*shared_receives_).remove();
+    Internals::users(*receive_queue_).remove();
+    Internals::users(*send_queue_).remove();
+    Internals::users(*domain_).remove();
 }
 
 Result<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& config) {
@@ -88,11 +89,17 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(const EndpointConfig& config)
     if (!created.ok()) return created.status();
     endpoint->send_depth_ = init.send_depth;
     endpoint->receive_depth_ = init.shared_receives == nullptr ? init.receive_depth : 0;
-    endpoint->endpoint_ = std::move(*created);
+    endpoint->endpoint_.reset(created->release());
     Registry::instance().add(*endpoint);
     endpoint->owner_.events_.endpoints.fetch_add(1, std::memory_order_relaxed);
     return endpoint;
 }
+
+backend::Endpoint& Endpoint::backend() const noexcept { return static_cast<backend::Endpoint&>(*endpoint_); }
+
+EndpointCounters Endpoint::counters() const noexcept { return backend().counters(); }
+
+pid_t Endpoint::peer_process() const noexcept { return backend().peer_process(); }
 
 EndpointTrigger Endpoint::trigger_of(const ConnectionEvent& event) const noexcept {
     const EndpointTrigger refused =
@@ -170,9 +177,9 @@ Status Endpoint::modify(const EndpointAttributes& attributes, std::shared_ptr<Pr
     if (state() != EndpointState::Unconnected)
         return {Code::InvalidState, "the attributes can be changed only while the endpoint is idle"};
     if (const Status status = check_attributes(attributes, device_); !status.ok()) return status;
-    if (const Status status = endpoint_->modify(attributes, Internals::backend(*domain)); !status.ok()) return status;
-    domain->users.add();
-    domain_->users.remove();
+    if (const Status status = backend().modify(attributes, Internals::backend(*domain)); !status.ok()) return status;
+    Internals::users(*domain).add();
+    Internals::users(*domain_).remove();
     domain_ = std::move(domain);
     attributes_ = attributes;
     return {};
@@ -189,14 +196,14 @@ Status Endpoint::post(const ReceiveRequest& request) noexcept {
 }
 
 Status Endpoint::bind(MemoryWindow& window, const BindRequest& request) noexcept {
-    return endpoint_->bind(Internals::backend(window),
-                           {.context = request.context,
-                            .region = request.region == nullptr ? nullptr : &Internals::backend(*request.region),
-                            .address = request.address,
-                            .length = request.length,
-                            .access = request.access,
-                            .fence = request.fence,
-                            .signaled = request.signaled});
+    return backend().bind(Internals::backend(window),
+                          {.context = request.context,
+                           .region = request.region == nullptr ? nullptr : &Internals::backend(*request.region),
+                           .address = request.address,
+                           .length = request.length,
+                           .access = request.access,
+                           .fence = request.fence,
+                           .signaled = request.signaled});
 }
 
 Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
@@ -208,7 +215,7 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     Status status = check_local_host(chosen.local.host, device_);
     if (status.ok()) {
         set_addresses(chosen.local, chosen.remote);
-        status = endpoint_->connect(chosen);
+        status = backend().connect(chosen);
     }
     switch (status.code()) {
         case Code::Ok: return {};
@@ -222,7 +229,7 @@ Status Endpoint::accept(ConnectionRequest& request, const PrivateData& private_d
     if (!apply(EndpointTrigger::Accept)) return {Code::InvalidState, why_busy(state())};
     forget_events();
     set_addresses({}, request.remote_address());  // not later: another thread may destroy a connected endpoint
-    const Status status = Internals::accept(request, *endpoint_, private_data);
+    const Status status = Internals::accept(request, backend(), private_data);
     switch (status.code()) {
         case Code::Ok: break;
         case Code::InvalidState:
@@ -234,25 +241,25 @@ Status Endpoint::accept(ConnectionRequest& request, const PrivateData& private_d
 }
 
 void Endpoint::disconnect() noexcept {
-    endpoint_->disconnect();
+    backend().disconnect();
     apply(EndpointTrigger::Reset);
     forget_events();
 }
 
 Status Endpoint::drain_and_disconnect() noexcept {
     if (!apply(EndpointTrigger::Disconnect)) return {Code::InvalidState, "the endpoint is not connected"};
-    endpoint_->drain();
+    backend().drain();
     return {};
 }
 
 void Endpoint::terminate() noexcept {
-    endpoint_->disconnect();
+    backend().disconnect();
     fail();
 }
 
 void Endpoint::fail() noexcept {
     apply(EndpointTrigger::Broken);
-    endpoint_->fail();
+    backend().fail();
     forget_events();
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/failed_request.hpp"
+#include "core/request_terms.hpp"
 
 #include <stdexcept>
 #include <string>
 
-#include "core/events.hpp"
+#include "core/explain.hpp"
 #include "core/log.hpp"
+#include "viaduct/events.hpp"
 
 namespace viaduct {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/base/abstract_socket.hpp"
-#include "core/introspection.hpp"
 #include "core/log.hpp"
+#include "viaduct/introspection.hpp"
 
 namespace viaduct {
 namespace {

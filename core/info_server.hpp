@@ -8,8 +8,8 @@
 
 #include "core/base/fork.hpp"
 #include "core/base/unique_fd.hpp"
-#include "core/deadline.hpp"
-#include "core/status.hpp"
+#include "viaduct/deadline.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct {
 

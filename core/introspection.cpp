@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/introspection.hpp"
+#include "viaduct/introspection.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -18,10 +18,10 @@
 #include "core/base/hex.hpp"
 #include "core/base/internals.hpp"
 #include "core/base/unique_fd.hpp"
-#include "core/deadline.hpp"
-#include "core/endpoint.hpp"
 #include "core/info_server.hpp"
 #include "core/registry.hpp"
+#include "viaduct/deadline.hpp"
+#include "viaduct/endpoint.hpp"
 
 namespace viaduct {
 namespace {
@@ -96,7 +96,7 @@ std::string describe_devices(std::string& backends) {
         counters["agent_wakeups"] = all.agent_wakeups;
         text.add({{"name", attributes.name},
                   {"backend", device->backend_of()},
-                  {"api", device->api()},
+                  {"api", Internals::api(*device)},
                   {"host", text_of(attributes.host).c_str()},
                   {"counters", std::move(counters)}});
         names.insert(device->backend_of());
@@ -113,7 +113,7 @@ Json json_of(const Endpoint& endpoint) {
     const Device& device = endpoint.device();
     const pid_t peer = endpoint.peer_process();
     return {{"device", device.attributes().name},
-            {"api", device.api()},
+            {"api", Internals::api(device)},
             {"state", to_string(endpoint.state())},
             {"local", json_of(Internals::addresses(endpoint).local)},
             {"remote", json_of(Internals::addresses(endpoint).remote)},

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/base/address_text.hpp"
-#include "core/reason.hpp"
+#include "core/explain.hpp"
 
 namespace viaduct {
 

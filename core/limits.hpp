@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "core/attributes.hpp"
 #include "core/backend.hpp"
-#include "core/status.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct {
 

@@ -2,7 +2,7 @@
 // Diagnostics on standard error. The code that detects a failure logs it; its callers do not.
 #pragma once
 
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct {
 

@@ -9,8 +9,8 @@
 
 #include "core/base/address_text.hpp"
 #include "core/base/settings.hpp"
+#include "core/explain.hpp"
 #include "core/log.hpp"
-#include "core/reason.hpp"
 
 namespace viaduct {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "core/backend.hpp"
-#include "core/device.hpp"
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
+#include "viaduct/device.hpp"
 
 namespace viaduct {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/reason.hpp"
+#include "core/explain.hpp"
 
 #include <pthread.h>
 

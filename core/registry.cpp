@@ -5,9 +5,9 @@
 #include <new>
 
 #include "core/base/internals.hpp"
-#include "core/endpoint.hpp"
 #include "core/info_server.hpp"
 #include "core/log.hpp"
+#include "viaduct/endpoint.hpp"
 
 namespace viaduct {
 namespace {
@@ -94,7 +94,7 @@ void Registry::remove(const RegisteredListener& listener) noexcept {
 }
 
 RegisteredListener::RegisteredListener(std::unique_ptr<Listener> listener, const Device& device, const Address& local)
-    : listener_(std::move(listener)), attributes_(device.attributes()), api_(device.api()), local_(local) {
+    : listener_(std::move(listener)), attributes_(device.attributes()), api_(Internals::api(device)), local_(local) {
     Registry::instance().add(*this);
 }
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "core/base/fork.hpp"
-#include "core/counters.hpp"
-#include "core/device.hpp"
+#include "viaduct/counters.hpp"
+#include "viaduct/device.hpp"
 
 namespace viaduct {
 

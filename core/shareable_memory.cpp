@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/shareable_memory.hpp"
+#include "viaduct/shareable_memory.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

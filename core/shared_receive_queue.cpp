@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/shared_receive_queue.hpp"
+#include "viaduct/shared_receive_queue.hpp"
 
 #include "core/base/internals.hpp"
 #include "core/limits.hpp"
@@ -8,11 +8,17 @@ namespace viaduct {
 
 SharedReceiveQueue::SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain,
                                        std::unique_ptr<backend::SharedReceiveQueue> queue, std::uint32_t depth) noexcept
-    : domain_(std::move(domain)), queue_(std::move(queue)), depth_(depth) {
-    domain_->users.add();
+    : domain_(std::move(domain)), queue_(queue.release()), depth_(depth) {
+    Internals::users(*domain_).add();
 }
 
-SharedReceiveQueue::~SharedReceiveQueue() { domain_->users.remove(); }
+SharedReceiveQueue::~SharedReceiveQueue() { Internals::users(*domain_).remove(); }
+
+backend::SharedReceiveQueue& SharedReceiveQueue::backend() const noexcept {
+    return static_cast<backend::SharedReceiveQueue&>(*queue_);
+}
+
+std::uint32_t SharedReceiveQueue::outstanding() const noexcept { return backend().outstanding(); }
 
 Result<std::shared_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(std::shared_ptr<ProtectionDomain> domain,
                                                                        std::uint32_t depth, std::uint64_t context) {
@@ -29,7 +35,7 @@ Result<std::shared_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(std::shar
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
     const std::lock_guard lock(mutex_);
     if (limit > depth_) return {Code::InvalidParameter, "invalid limit of a shared receive queue"};
-    return queue_->arm_limit(limit);
+    return backend().arm_limit(limit);
 }
 
 Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
@@ -38,7 +44,7 @@ Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
     const std::lock_guard lock(mutex_);
     if (depth > depth_ && !device.capabilities.resizes_shared_receives)
         return {Code::Unsupported, "the device cannot enlarge a shared receive queue"};
-    const Status status = queue_->resize(depth);
+    const Status status = backend().resize(depth);
     if (status.ok()) depth_ = depth;
     return status;
 }

@@ -4,26 +4,15 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
+#include "viaduct/detail/state_machine.hpp"
+#include "viaduct/endpoint_state.hpp"
 
 namespace viaduct {
-
-enum class EndpointState : std::uint8_t {
-    Unconnected,
-    Reserved,          ///< reserved for a service point
-    TentativePending,  ///< a request arrived for a reserved endpoint
-    PassivePending,    ///< accepted here, not yet established
-    ActivePending,     ///< requested here, not yet accepted
-    Connected,
-    DisconnectPending,  ///< disconnects gracefully
-    Disconnected,       ///< the connection ended, or the endpoint failed; needs a reset
-};
-inline constexpr std::size_t endpoint_state_count = 8;
 
 enum class EndpointTrigger : std::uint8_t {
     Reserve,
@@ -41,7 +30,6 @@ enum class EndpointTrigger : std::uint8_t {
 };
 inline constexpr std::size_t endpoint_trigger_count = 12;
 
-VIADUCT_EXPORT const char* to_string(EndpointState state) noexcept;
 VIADUCT_EXPORT const char* to_string(EndpointTrigger trigger) noexcept;
 
 namespace detail {
@@ -94,18 +82,6 @@ constexpr std::optional<EndpointState> next_state(EndpointState from, EndpointTr
     return std::nullopt;
 }
 
-/// The state of an endpoint, changed according to the table. Thread-safe.
-class VIADUCT_EXPORT StateMachine {
-public:
-    explicit StateMachine(EndpointState initial = EndpointState::Unconnected) noexcept : state_(initial) {}
-
-    EndpointState state() const noexcept { return state_.load(std::memory_order_acquire); }
-
-    /// Changes the state; false if the trigger is not valid in the current state.
-    bool apply(EndpointTrigger trigger) noexcept;
-
-private:
-    std::atomic<EndpointState> state_;
-};
+using detail::StateMachine;
 
 }  // namespace viaduct

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 #include <cerrno>
 #include <string>
 
-#include "core/reason.hpp"
+#include "core/explain.hpp"
 
 namespace viaduct {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/host_names.hpp"
-#include "core/reason.hpp"
+#include "core/explain.hpp"
 
 namespace viaduct::rpma {
 namespace {

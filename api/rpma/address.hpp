@@ -2,9 +2,9 @@
 // Converts textual addresses and ports to those of the core.
 #pragma once
 
-#include "core/address.hpp"
-#include "core/attributes.hpp"
 #include "core/provider.hpp"
+#include "viaduct/address.hpp"
+#include "viaduct/attributes.hpp"
 
 namespace viaduct::rpma {
 

@@ -4,7 +4,10 @@
 #include "api/rpma/log.hpp"
 #include "api/rpma/peer_cfg.hpp"
 #include "api/rpma/translate.hpp"
-#include "core/reason.hpp"
+#include "core/base/internals.hpp"
+#include "core/explain.hpp"
+#include "core/frontend.hpp"
+#include "core/request_terms.hpp"
 
 namespace viaduct::rpma {
 namespace {
@@ -195,7 +198,7 @@ void Conn::process_event(const Event& event) noexcept {
                  rpma_utils_conn_event_2str(event.kind), separator, event.why.c_str());
     if (established) private_data_known_.store(true, std::memory_order_release);
     // Flushes the receives of a connection that was not established.
-    if (event.kind == RPMA_CONN_REJECTED || event.kind == RPMA_CONN_UNREACHABLE) endpoint_->fail();
+    if (event.kind == RPMA_CONN_REJECTED || event.kind == RPMA_CONN_UNREACHABLE) Internals::fail(*endpoint_);
 }
 
 void Conn::set_private_data(const PrivateData& data) noexcept {

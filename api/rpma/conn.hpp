@@ -11,7 +11,7 @@
 #include "api/rpma/log.hpp"
 #include "api/rpma/srq.hpp"
 #include "core/base/event_channel.hpp"
-#include "core/endpoint.hpp"
+#include "viaduct/endpoint.hpp"
 
 namespace viaduct::rpma {
 

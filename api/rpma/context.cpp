@@ -7,6 +7,7 @@
 #include "api/rpma/address.hpp"
 #include "api/rpma/log.hpp"
 #include "core/base/fork.hpp"
+#include "core/base/internals.hpp"
 
 namespace viaduct::rpma {
 namespace {
@@ -77,7 +78,7 @@ Result<std::shared_ptr<Device>> open_device(const DeviceId& id) {
     if (auto device = open.lock()) return device;
     auto device = viaduct::open_device(id);  // completions report the same errors as its asynchronous events
     if (!device.ok()) return device;
-    (*device)->set_api("librpma");
+    Internals::set_api(**device, "librpma");
     open = *device;
     return device;
 }

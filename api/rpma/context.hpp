@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "api/rpma/api.hpp"
-#include "core/device.hpp"
 #include "core/provider.hpp"
+#include "viaduct/device.hpp"
 
 namespace viaduct::rpma {
 

@@ -9,7 +9,8 @@
 
 #include "api/rpma/handles.hpp"
 #include "api/rpma/translate.hpp"
-#include "core/completion_queue.hpp"
+#include "core/frontend.hpp"
+#include "viaduct/completion_queue.hpp"
 
 namespace viaduct::rpma {
 

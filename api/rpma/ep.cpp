@@ -9,7 +9,7 @@
 #include "api/rpma/peer.hpp"
 #include "core/base/address_text.hpp"
 #include "core/base/event_channel.hpp"
-#include "core/reason.hpp"
+#include "core/explain.hpp"
 
 namespace viaduct::rpma {
 namespace {

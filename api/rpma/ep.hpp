@@ -5,7 +5,8 @@
 #include <memory>
 
 #include "api/rpma/handles.hpp"
-#include "core/device.hpp"
+#include "core/base/internals.hpp"
+#include "viaduct/device.hpp"
 
 namespace viaduct::rpma {
 
@@ -15,9 +16,9 @@ public:
 
     Ep(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<Listener> listener)
         : domain_(std::move(domain)), listener_(std::move(listener)) {
-        domain_->users.add();
+        Internals::users(*domain_).add();
     }
-    ~Ep() { domain_->users.remove(); }
+    ~Ep() { Internals::users(*domain_).remove(); }
 
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
     int fd() const noexcept { return listener_->fd(); }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/rpma/api.hpp"
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::rpma {
 

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "api/rpma/handles.hpp"
-#include "core/device.hpp"
-#include "core/work.hpp"
+#include "viaduct/device.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::rpma {
 

@@ -9,6 +9,7 @@
 #include "api/rpma/log.hpp"
 #include "api/rpma/memory.hpp"
 #include "api/rpma/srq.hpp"
+#include "core/base/internals.hpp"
 
 using namespace viaduct;
 using namespace viaduct::rpma;
@@ -136,8 +137,8 @@ template <Opcode opcode>
     const Sge piece = local->piece(local_offset, len);
     const RemoteAddress place = remote->place(remote_offset);
     const Status* const failure = opcode == Opcode::RdmaRead
-                                      ? endpoint->read_one(to_context(op_context), piece, place)
-                                      : endpoint->write_one(to_context(op_context), piece, place);
+                                      ? Internals::read_one(*endpoint, to_context(op_context), piece, place)
+                                      : Internals::write_one(*endpoint, to_context(op_context), piece, place);
     return result_of(failure, conn, rdma_call<opcode>);
 }
 
@@ -244,7 +245,8 @@ int rpma_send(struct rpma_conn* conn, const struct rpma_mr_local* src, size_t of
     const auto* local = handles.resolve<MrLocal>(src);
     if (local == nullptr || endpoint == nullptr) [[unlikely]]
         return send_generally(conn, src, offset, len, flags, op_context);
-    return result_of(endpoint->send_one(to_context(op_context), local->piece(offset, len)), conn, send_call);
+    return result_of(Internals::send_one(*endpoint, to_context(op_context), local->piece(offset, len)), conn,
+                     send_call);
 }
 
 int rpma_send_with_imm(struct rpma_conn* conn, const struct rpma_mr_local* src, size_t offset, size_t len, int flags,
@@ -262,8 +264,8 @@ int rpma_recv(struct rpma_conn* conn, struct rpma_mr_local* dst, size_t offset, 
     const auto* local = handles.resolve<MrLocal>(dst);
     if (local == nullptr) [[unlikely]]
         return receive_generally(conn, dst, offset, len, op_context);
-    return result_of(connection->endpoint().receive_one(to_context(op_context), local->piece(offset, len)), conn,
-                     receive_call);
+    return result_of(Internals::receive_one(connection->endpoint(), to_context(op_context), local->piece(offset, len)),
+                     conn, receive_call);
 }
 
 int rpma_conn_req_recv(struct rpma_conn_req* req, struct rpma_mr_local* dst, size_t offset, size_t len,

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "api/rpma/handles.hpp"
-#include "core/device.hpp"
 #include "core/provider.hpp"
+#include "viaduct/device.hpp"
 
 namespace viaduct::rpma {
 

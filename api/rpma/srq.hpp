@@ -6,7 +6,7 @@
 
 #include "api/rpma/cq.hpp"
 #include "api/rpma/handles.hpp"
-#include "core/shared_receive_queue.hpp"
+#include "viaduct/shared_receive_queue.hpp"
 
 namespace viaduct::rpma {
 

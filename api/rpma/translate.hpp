@@ -3,10 +3,11 @@
 #pragma once
 
 #include "api/rpma/api.hpp"
-#include "core/attributes.hpp"
-#include "core/events.hpp"
-#include "core/status.hpp"
-#include "core/work.hpp"
+#include "core/request_terms.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/events.hpp"
+#include "viaduct/status.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::rpma {
 

@@ -8,7 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "core/deadline.hpp"
+#include "core/base/waiting.hpp"
+#include "viaduct/deadline.hpp"
 
 namespace viaduct {
 

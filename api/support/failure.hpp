@@ -5,9 +5,9 @@
 
 #include <initializer_list>
 
-#include "core/export.hpp"
+#include "core/explain.hpp"
 #include "core/log.hpp"
-#include "core/reason.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct::failure {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/support/handle_slots.hpp"
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct {
 

@@ -2,8 +2,8 @@
 // Lets a language binding interrupt a wait. Python, for example, handles signals between calls only.
 #pragma once
 
-#include "core/deadline.hpp"
-#include "core/export.hpp"
+#include "viaduct/deadline.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct {
 

@@ -7,7 +7,7 @@
 #include "api/vipl/vi.hpp"
 #include "core/base/address_text.hpp"
 #include "core/base/event_channel.hpp"
-#include "core/reason.hpp"
+#include "core/explain.hpp"
 
 using namespace viaduct;
 using namespace viaduct::vipl;

@@ -4,7 +4,10 @@
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
 #include "api/vipl/vi.hpp"
-#include "core/reason.hpp"
+#include "core/base/internals.hpp"
+#include "core/base/wait_until.hpp"
+#include "core/explain.hpp"
+#include "core/frontend.hpp"
 
 namespace viaduct::vipl {
 
@@ -12,8 +15,9 @@ Cq::Cq(Nic& nic, std::uint32_t capacity) : nic_(nic), capacity_(capacity), entri
 
 Result<std::unique_ptr<Cq>> Cq::create(Nic& nic, std::uint32_t capacity) {
     std::unique_ptr<Cq> cq(new Cq(nic, capacity));
-    auto queue = CompletionQueue::create(nic.device(), {.capacity = capacity, .context = to_context(cq->handle())},
-                                         Vi::on_completion, &success_record);
+    auto queue = Internals::create_queue<CompletionQueue>(
+        nic.device(), CompletionQueueConfig{.capacity = capacity, .context = to_context(cq->handle())},
+        Vi::on_completion, &success_record);
     if (!queue.ok()) return queue.status();
     cq->queue_ = std::move(*queue);
     cq->notifier_ = std::make_unique<Notifier>(*cq->queue_);

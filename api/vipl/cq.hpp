@@ -9,7 +9,7 @@
 #include "api/vipl/handles.hpp"
 #include "api/vipl/notify.hpp"
 #include "core/base/fifo.hpp"
-#include "core/completion_queue.hpp"
+#include "viaduct/completion_queue.hpp"
 
 namespace viaduct::vipl {
 

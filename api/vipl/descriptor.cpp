@@ -4,6 +4,7 @@
 #include <span>
 
 #include "api/vipl/translate.hpp"
+#include "core/base/internals.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -69,8 +70,9 @@ CompletionCode read_segments(const VIP_DESCRIPTOR& descriptor, const DescriptorL
 SendRequest read_send(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept {
     SendRequest request;
     request.context = context_of(descriptor);
-    request.fault = read_control(descriptor.CS, limits, request) ? read_segments(descriptor, limits, request)
-                                                                 : CompletionCode::LocalFormat;
+    request.fault =
+        Internals::faulty(read_control(descriptor.CS, limits, request) ? read_segments(descriptor, limits, request)
+                                                                       : CompletionCode::LocalFormat);
     return request;
 }
 
@@ -79,11 +81,11 @@ ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, std::uint32_t max_
     request.context = context_of(descriptor);
     const VIP_CONTROL_SEGMENT& control = descriptor.CS;
     if (!reserved_fields_clear(control) || (control.Control & VIP_CONTROL_OP_MASK) != VIP_CONTROL_OP_SENDRECV) {
-        request.fault = CompletionCode::LocalFormat;
+        request.fault = Internals::faulty(CompletionCode::LocalFormat);
         return request;
     }
     if (control.SegCount > max_segments) {
-        request.fault = CompletionCode::LocalLength;
+        request.fault = Internals::faulty(CompletionCode::LocalLength);
         return request;
     }
     request.sges = pieces_of({descriptor.DS, control.SegCount});

@@ -7,9 +7,10 @@
 #include <cstdint>
 
 #include "api/vipl/translate.hpp"
+#include "core/backend.hpp"
 #include "core/base/guarded_memory.hpp"
-#include "core/reason.hpp"
-#include "core/work.hpp"
+#include "core/explain.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::vipl {
 

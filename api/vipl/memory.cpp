@@ -3,7 +3,7 @@
 #include "api/vipl/nic.hpp"
 #include "api/vipl/ptag.hpp"
 #include "api/vipl/translate.hpp"
-#include "core/reason.hpp"
+#include "core/explain.hpp"
 
 using namespace viaduct;
 using namespace viaduct::vipl;

@@ -15,7 +15,7 @@
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
 #include "core/base/host_names.hpp"
-#include "core/reason.hpp"
+#include "core/explain.hpp"
 
 namespace viaduct::vipl {
 namespace {

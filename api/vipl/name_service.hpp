@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/attributes.hpp"
 #include "core/provider.hpp"
+#include "viaduct/attributes.hpp"
 
 namespace viaduct::vipl {
 

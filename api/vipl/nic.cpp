@@ -9,6 +9,7 @@
 
 #include "api/vipl/translate.hpp"
 #include "core/base/guarded_memory.hpp"
+#include "core/base/internals.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::vipl {
@@ -35,7 +36,7 @@ Result<std::unique_ptr<Nic>> Nic::open(const DeviceId& id) {
     auto device = open_device(id, nic.get());
     if (!device.ok()) return device.status();
     nic->device_ = std::move(*device);
-    nic->device_->set_api("VIPL");
+    Internals::set_api(*nic->device_, "VIPL");
     nic->name_ = name_of(id, nic->attributes());
     return nic;
 }

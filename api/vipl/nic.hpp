@@ -19,8 +19,8 @@
 #include "api/vipl/region_table.hpp"
 #include "api/vipl/revoked_memory.hpp"
 #include "api/vipl/vi.hpp"
-#include "core/device.hpp"
 #include "core/provider.hpp"
+#include "viaduct/device.hpp"
 
 namespace viaduct::vipl {
 

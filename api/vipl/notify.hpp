@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "core/completion_queue.hpp"
+#include "viaduct/completion_queue.hpp"
 
 namespace viaduct::vipl {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "api/vipl/handles.hpp"
-#include "core/device.hpp"
+#include "viaduct/device.hpp"
 
 namespace viaduct::vipl {
 

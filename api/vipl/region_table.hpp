@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/device.hpp"
+#include "viaduct/device.hpp"
 
 namespace viaduct::vipl {
 

@@ -6,11 +6,12 @@
 #include <cstddef>
 
 #include "api/vipl/api.hpp"
-#include "core/deadline.hpp"
-#include "core/events.hpp"
+#include "core/request_terms.hpp"
 #include "core/state_machine.hpp"
-#include "core/status.hpp"
-#include "core/work.hpp"
+#include "viaduct/deadline.hpp"
+#include "viaduct/events.hpp"
+#include "viaduct/status.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::vipl {
 

@@ -5,8 +5,10 @@
 #include "api/vipl/nic.hpp"
 #include "api/vipl/ptag.hpp"
 #include "api/vipl/translate.hpp"
+#include "core/base/internals.hpp"
+#include "core/explain.hpp"
 #include "core/log.hpp"
-#include "core/reason.hpp"
+#include "core/request_terms.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -43,8 +45,9 @@ VIP_RETURN read_attributes(const Nic& nic, const VIP_VI_ATTRIBUTES& from, CoreAt
 /// Returns the core's queue of a completion queue, or a new one for a work queue without a completion queue.
 Result<std::shared_ptr<CompletionQueue>> completions_for(const Nic& nic, const Cq* cq) {
     if (cq != nullptr) return cq->queue();
-    return CompletionQueue::create(nic.device(), {.capacity = nic.attributes().default_queue_depth}, Vi::on_completion,
-                                   &success_record);
+    return Internals::create_queue<CompletionQueue>(
+        nic.device(), CompletionQueueConfig{.capacity = nic.attributes().default_queue_depth}, Vi::on_completion,
+        &success_record);
 }
 
 const char* post_call(QueueKind queue) noexcept { return queue == QueueKind::Send ? "VipPostSend" : "VipPostRecv"; }
@@ -174,7 +177,7 @@ VIP_RETURN Vi::post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noex
     SendRequest request;
     if (read_plain_send(*descriptor, limits(), request)) [[likely]] {
         descriptor->CS.Status = 0;
-        if (endpoint_->try_post_send(request)) [[likely]]
+        if (Internals::try_post_send(*endpoint_, request)) [[likely]]
             return VIP_SUCCESS;
     }
     return check_and_post_send(descriptor, memory);
@@ -186,7 +189,7 @@ VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) n
     ReceiveRequest request;
     if (read_plain_receive(*descriptor, request)) [[likely]] {
         descriptor->CS.Status = 0;
-        if (endpoint_->try_post_receive(request)) [[likely]]
+        if (Internals::try_post_receive(*endpoint_, request)) [[likely]]
             return VIP_SUCCESS;
     }
     return check_and_post_receive(descriptor, memory);
@@ -297,7 +300,7 @@ VIP_RETURN Vi::connect(const ConnectParameters& parameters) noexcept {
     const Status status = endpoint_->connect(parameters);
     if (!status.ok()) attempt.abandon();
     // If the peer of a reliable VI is unreachable, its receives are flushed (guide, section 3.3.4).
-    if (endpoint_->state() == EndpointState::Disconnected) endpoint_->fail();
+    if (endpoint_->state() == EndpointState::Disconnected) Internals::fail(*endpoint_);
     return to_return(status);
 }
 
@@ -321,7 +324,7 @@ void Vi::disconnect() noexcept {
 }
 
 void Vi::break_off() noexcept {
-    endpoint_->fail();
+    Internals::fail(*endpoint_);
     attempt.settle(ConnectionEventKind::Lost);
 }
 

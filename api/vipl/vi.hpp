@@ -10,7 +10,7 @@
 #include "api/vipl/handles.hpp"
 #include "api/vipl/revoked_memory.hpp"
 #include "api/vipl/work_queue.hpp"
-#include "core/endpoint.hpp"
+#include "viaduct/endpoint.hpp"
 
 namespace viaduct::vipl {
 

@@ -4,6 +4,8 @@
 #include "api/vipl/cq.hpp"
 #include "api/vipl/nic.hpp"
 #include "api/vipl/vi.hpp"
+#include "core/base/wait_until.hpp"
+#include "core/frontend.hpp"
 
 namespace viaduct::vipl {
 

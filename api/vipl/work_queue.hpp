@@ -8,7 +8,7 @@
 #include "api/vipl/descriptor.hpp"
 #include "api/vipl/notify.hpp"
 #include "api/vipl/region_table.hpp"
-#include "core/endpoint.hpp"
+#include "viaduct/endpoint.hpp"
 
 namespace viaduct::vipl {
 

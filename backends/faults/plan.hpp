@@ -5,9 +5,9 @@
 #include <chrono>
 #include <cstdint>
 
-#include "core/attributes.hpp"
-#include "core/status.hpp"
-#include "core/work.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/status.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::faults {
 

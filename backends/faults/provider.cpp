@@ -198,7 +198,7 @@ private:
         SendRequest changed = request;
         Fault fault;
         if (request.fault == CompletionCode::Success) fault = plan().fault_of(request, reliability_, turn);
-        if (fault.code != CompletionCode::Success) changed.fault = fault.code;
+        if (fault.code != CompletionCode::Success) changed.fault = Internals::faulty(fault.code);
         wait(plan().delay_of(turn));
         std::size_t posted = 0;
         const Status status = inner().post_send({&changed, 1}, posted);
@@ -230,12 +230,14 @@ public:
         return attempt(Call::Other, [&] { return inner().reject(private_data); });
     }
     Status refuse() noexcept override {
-        return attempt(Call::Other, [&] { return inner().refuse(); });
+        return attempt(Call::Other, [&] { return Internals::refuse(inner()); });
     }
     Status conflict(const EndpointAttributes& own) noexcept override {
         return attempt(Call::Other, [&] { return inner().conflict(own); });
     }
-    void redirect(const Bytes<Address::max_service>& service) noexcept override { inner().redirect(service); }
+    void redirect(const Bytes<Address::max_service>& service) noexcept override {
+        Internals::redirect(inner(), service);
+    }
 };
 
 class Listener final : public Decorator<viaduct::Listener> {

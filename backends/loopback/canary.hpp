@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "backends/loopback/layout.hpp"
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::loopback {
 

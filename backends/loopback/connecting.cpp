@@ -16,8 +16,9 @@
 #include "core/base/outcome.hpp"
 #include "core/base/retry.hpp"
 #include "core/base/settings.hpp"
+#include "core/base/wait_until.hpp"
+#include "core/explain.hpp"
 #include "core/log.hpp"
-#include "core/reason.hpp"
 
 namespace viaduct::loopback {
 namespace {

@@ -10,7 +10,7 @@
 #include "backends/loopback/agent.hpp"
 #include "backends/loopback/peer.hpp"
 #include "backends/loopback/ring.hpp"
-#include "core/connection.hpp"
+#include "viaduct/connection.hpp"
 
 namespace viaduct::loopback {
 

@@ -12,7 +12,7 @@
 #include "core/base/address_text.hpp"
 #include "core/base/fence.hpp"
 #include "core/base/host_names.hpp"
-#include "core/reason.hpp"
+#include "core/explain.hpp"
 
 namespace viaduct::loopback {
 namespace {

@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/address.hpp"
-#include "core/attributes.hpp"
 #include "core/base/unique_fd.hpp"
-#include "core/events.hpp"
-#include "core/status.hpp"
+#include "viaduct/address.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/events.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::loopback {
 

@@ -10,8 +10,8 @@
 #include "backends/support/guarded.hpp"
 #include "backends/support/reserve.hpp"
 #include "core/base/address_text.hpp"
+#include "core/explain.hpp"
 #include "core/log.hpp"
-#include "core/reason.hpp"
 
 namespace viaduct::loopback {
 namespace {

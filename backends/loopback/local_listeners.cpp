@@ -13,8 +13,8 @@
 #include "backends/loopback/handshake.hpp"
 #include "backends/loopback/layout.hpp"
 #include "core/base/address_text.hpp"
+#include "core/explain.hpp"
 #include "core/log.hpp"
-#include "core/reason.hpp"
 
 namespace viaduct::loopback {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::loopback {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backends/loopback/region_table.hpp"
-#include "core/work.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::loopback {
 

@@ -12,9 +12,9 @@
 #include "backends/loopback/layout.hpp"
 #include "backends/loopback/mapping.hpp"
 #include "backends/support/windows.hpp"
-#include "core/attributes.hpp"
 #include "core/base/unique_fd.hpp"
-#include "core/work.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::loopback {
 

@@ -2,6 +2,7 @@
 #include "backends/software/completion_queue.hpp"
 
 #include "backends/software/device.hpp"
+#include "core/base/internals.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::software {
@@ -94,7 +95,7 @@ void CompletionQueue::push(const Completion& completion, const std::shared_ptr<W
     Item& item = items_.vacant();
     items_.commit();
     item.completion = completion;
-    item.completion.observed = observer_ != nullptr && observer_(completion);
+    item.completion.observed = Internals::observed(observer_ != nullptr && observer_(completion));
     item.from = from;
     item.solicited = solicited || completion.code != CompletionCode::Success;
     if (item.solicited) ++solicited_;

@@ -12,7 +12,7 @@
 #include "core/base/outcome.hpp"
 #include "core/base/retry.hpp"
 #include "core/log.hpp"
-#include "core/reason.hpp"
+#include "viaduct/reason.hpp"
 
 namespace viaduct::software {
 

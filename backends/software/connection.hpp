@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "backends/software/link.hpp"
-#include "core/attributes.hpp"
 #include "core/base/fifo.hpp"
-#include "core/work.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::software {
 

@@ -8,12 +8,12 @@
 #include <span>
 
 #include "backends/software/frames.hpp"
-#include "core/address.hpp"
-#include "core/attributes.hpp"
-#include "core/connection.hpp"
-#include "core/events.hpp"
-#include "core/status.hpp"
-#include "core/work.hpp"
+#include "viaduct/address.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/connection.hpp"
+#include "viaduct/events.hpp"
+#include "viaduct/status.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::software {
 

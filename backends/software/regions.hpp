@@ -8,9 +8,9 @@
 #include <unordered_map>
 
 #include "backends/support/windows.hpp"
-#include "core/attributes.hpp"
-#include "core/status.hpp"
-#include "core/work.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/status.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::software {
 

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "core/address.hpp"
-#include "core/status.hpp"
+#include "viaduct/address.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::software {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/attributes.hpp"
+#include "viaduct/attributes.hpp"
 
 namespace viaduct::support {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/deadline.hpp"
+#include "viaduct/deadline.hpp"
 
 namespace viaduct::support {
 

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::support {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/address.hpp"
-#include "core/status.hpp"
+#include "viaduct/address.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::support {
 

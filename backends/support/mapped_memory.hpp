@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/work.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::support {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::support {
 

@@ -17,7 +17,7 @@
 
 #include "backends/support/memory_map.hpp"
 #include "core/base/settings.hpp"
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct::support {
 

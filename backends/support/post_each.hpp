@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::support {
 

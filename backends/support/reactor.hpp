@@ -19,8 +19,8 @@
 #include "core/base/counter.hpp"
 #include "core/base/thread.hpp"
 #include "core/base/unique_fd.hpp"
-#include "core/deadline.hpp"
-#include "core/status.hpp"
+#include "viaduct/deadline.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::support {
 

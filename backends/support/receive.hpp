@@ -6,7 +6,7 @@
 
 #include "backends/support/pieces.hpp"
 #include "backends/support/sge_list.hpp"
-#include "core/work.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::support {
 

@@ -11,7 +11,7 @@
 #include "backends/support/traffic.hpp"
 #include "core/base/counter.hpp"
 #include "core/base/fifo.hpp"
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::support {
 

@@ -2,6 +2,7 @@
 #include "backends/support/refusals.hpp"
 
 #include "backends/support/send_request.hpp"
+#include "core/explain.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::support {

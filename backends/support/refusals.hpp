@@ -8,7 +8,7 @@
 #include <span>
 
 #include "backends/support/region_view.hpp"
-#include "core/failed_request.hpp"
+#include "viaduct/failed_request.hpp"
 
 namespace viaduct::support {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/attributes.hpp"
+#include "viaduct/attributes.hpp"
 
 namespace viaduct::support {
 

@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "core/base/unique_fd.hpp"
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::support {
 

@@ -12,7 +12,7 @@
 #include "backends/support/send_request.hpp"
 #include "core/base/counter.hpp"
 #include "core/base/fifo.hpp"
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::support {
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "backends/support/sge_list.hpp"
-#include "core/attributes.hpp"
-#include "core/work.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::support {
 

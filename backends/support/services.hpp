@@ -7,7 +7,7 @@
 #include <span>
 #include <tuple>
 
-#include "core/address.hpp"
+#include "viaduct/address.hpp"
 
 namespace viaduct::support {
 

@@ -13,7 +13,7 @@
 
 #include "backends/support/word.hpp"
 #include "core/base/guarded_memory.hpp"
-#include "core/work.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::support {
 

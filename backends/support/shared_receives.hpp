@@ -10,7 +10,7 @@
 #include "backends/support/receive.hpp"
 #include "core/backend.hpp"
 #include "core/base/fifo.hpp"
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::support {
 

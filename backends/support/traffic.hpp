@@ -4,8 +4,8 @@
 #include <array>
 
 #include "core/base/counter.hpp"
-#include "core/counters.hpp"
-#include "core/work.hpp"
+#include "viaduct/counters.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::support {
 

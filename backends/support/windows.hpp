@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "backends/support/region_view.hpp"
-#include "core/attributes.hpp"
-#include "core/status.hpp"
-#include "core/work.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/status.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::support {
 

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "core/work.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::support {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "core/base/unique_fd.hpp"
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::tcp {
 

@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "core/address.hpp"
 #include "core/base/fork.hpp"
 #include "core/base/unique_fd.hpp"
-#include "core/status.hpp"
+#include "viaduct/address.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::tcp {
 

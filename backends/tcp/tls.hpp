@@ -9,7 +9,7 @@
 #include <span>
 
 #include "backends/tcp/credentials.hpp"
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 struct ssl_st;
 struct ssl_ctx_st;

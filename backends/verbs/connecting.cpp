@@ -15,8 +15,8 @@
 #include "core/base/address_text.hpp"
 #include "core/base/outcome.hpp"
 #include "core/base/socket_address.hpp"
+#include "core/explain.hpp"
 #include "core/log.hpp"
-#include "core/reason.hpp"
 
 namespace viaduct::verbs {
 namespace {

@@ -20,8 +20,8 @@
 #include <span>
 
 #include "backends/support/services.hpp"
-#include "core/attributes.hpp"
-#include "core/events.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/events.hpp"
 
 namespace viaduct::verbs {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/address.hpp"
+#include "viaduct/address.hpp"
 
 namespace viaduct::verbs {
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::verbs {
 

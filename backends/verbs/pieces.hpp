@@ -9,7 +9,7 @@
 #include <span>
 
 #include "backends/verbs/regions.hpp"
-#include "core/work.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::verbs {
 

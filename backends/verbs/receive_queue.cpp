@@ -10,6 +10,7 @@
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/pieces.hpp"
+#include "core/base/internals.hpp"
 
 namespace viaduct::verbs {
 
@@ -157,7 +158,8 @@ const Status* ReceiveQueue::receive_one(std::uint64_t context, void* address, st
 Status ReceiveQueue::post_buffered() noexcept {
     while (!buffered_.empty()) {
         const BufferedReceive& kept = buffered_.front();
-        const Status status = post_to_hardware({.context = kept.context, .fault = kept.fault, .sges = kept.sges});
+        const Status status =
+            post_to_hardware({.context = kept.context, .fault = Internals::faulty(kept.fault), .sges = kept.sges});
         if (!status.ok()) return status;
         uncount();
         buffered_.pop_front();

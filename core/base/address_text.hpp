@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "core/address.hpp"
-#include "core/export.hpp"
+#include "viaduct/address.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct {
 

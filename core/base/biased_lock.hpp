@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "core/base/spin_lock.hpp"
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct {
 

@@ -8,8 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/base/wait_until.hpp"
 #include "core/base/waiting.hpp"
-#include "core/completion_queue.hpp"
+#include "viaduct/completion_queue.hpp"
 
 namespace viaduct {
 

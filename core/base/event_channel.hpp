@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/base/unique_fd.hpp"
-#include "core/deadline.hpp"
-#include "core/export.hpp"
-#include "core/status.hpp"
+#include "viaduct/deadline.hpp"
+#include "viaduct/detail/export.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct {
 

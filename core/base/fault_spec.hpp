@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct {
 

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <utility>
 
-#include "core/export.hpp"
-#include "core/owned.hpp"
+#include "viaduct/detail/export.hpp"
+#include "viaduct/detail/owned.hpp"
 
 namespace viaduct {
 

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/address.hpp"
-#include "core/export.hpp"
+#include "viaduct/address.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Access to the members of the public classes that only the core, backends and their tests use.
+// Access to the members of the public classes that only front-ends, the core, backends and their tests use.
 #pragma once
 
 #include "core/backend.hpp"
@@ -7,11 +7,97 @@
 namespace viaduct {
 
 struct Internals {
+    // ---- For front-ends ----
+
+    /// The API that uses the device, for diagnostics: static text, "core" unless a front-end has set it.
+    template <class SomeDevice>
+    static void set_api(SomeDevice& device, const char* api) noexcept {
+        device.api_.store(api, std::memory_order_relaxed);
+    }
+    template <class SomeDevice>
+    static const char* api(const SomeDevice& device) noexcept {
+        return device.api_.load(std::memory_order_relaxed);
+    }
+
+    /// As CompletionQueue::create(). The observer and the record may be null; the record outlives the queue.
+    template <class SomeQueue, class Device, class Config>
+    static auto create_queue(Device device, const Config& config, CompletionObserver observer,
+                             const CompletionRecord* record) {
+        return SomeQueue::create_observed(std::move(device), config, observer, record);
+    }
+
+    /// For SendRequest::fault and ReceiveRequest::fault: an error that a front-end detected. The request transfers no
+    /// data and completes in its turn with this code, as if the device had detected the error.
+    static constexpr detail::Hidden<CompletionCode> faulty(CompletionCode code) noexcept {
+        return detail::Hidden(code);
+    }
+
+    /// Posts a request of a common kind if that is possible now. Otherwise returns false without any effect, and
+    /// post_send() has to post the request or report the error.
+    template <class SomeEndpoint>
+    [[gnu::always_inline]] static bool try_post_send(SomeEndpoint& endpoint, const SendRequest& request) noexcept {
+        return endpoint.endpoint_->try_post_send(request);
+    }
+    template <class SomeEndpoint>
+    [[gnu::always_inline]] static bool try_post_receive(SomeEndpoint& endpoint,
+                                                        const ReceiveRequest& request) noexcept {
+        return endpoint.endpoint_->try_post_receive(request);
+    }
+
+    // As post_send() and post_receive() with one signaled request that has one piece, no immediate data, and is not
+    // fenced or solicited. These take the fewest instructions. They return null if the request was posted, otherwise
+    // the error, which the thread has to read before its next call.
+    template <class SomeEndpoint>
+    [[gnu::always_inline]] static const Status* send_one(SomeEndpoint& endpoint, std::uint64_t context,
+                                                         const Sge& piece) noexcept {
+        return part(endpoint).send_one(context, piece.address, piece.length, piece.key);
+    }
+    template <class SomeEndpoint>
+    [[gnu::always_inline]] static const Status* write_one(SomeEndpoint& endpoint, std::uint64_t context,
+                                                          const Sge& piece, const RemoteAddress& remote) noexcept {
+        return part(endpoint).write_one(context, piece.address, piece.length, piece.key, remote.address, remote.key);
+    }
+    template <class SomeEndpoint>
+    [[gnu::always_inline]] static const Status* read_one(SomeEndpoint& endpoint, std::uint64_t context,
+                                                         const Sge& piece, const RemoteAddress& remote) noexcept {
+        return part(endpoint).read_one(context, piece.address, piece.length, piece.key, remote.address, remote.key);
+    }
+    template <class SomeEndpoint>
+    [[gnu::always_inline]] static const Status* receive_one(SomeEndpoint& endpoint, std::uint64_t context,
+                                                            const Sge& piece) noexcept {
+        return part(endpoint).receive_one(context, piece.address, piece.length, piece.key);
+    }
+
+    /// As Endpoint::terminate(), but the peer gets Lost. For errors that a front-end detects.
+    template <class SomeEndpoint>
+    static void fail(SomeEndpoint& endpoint) noexcept {
+        endpoint.fail();
+    }
+
+    /// As ConnectionRequest::reject(), but as if the service had no listener: the peer gets Rejected with the reason
+    /// NoListener. If its framing is Bare, it gets Rejected without a reason.
+    static Status refuse(ConnectionRequest& request) noexcept { return request.refuse(); }
+
+    /// Names another service as the one that accepts the request. The peer finds it in `remote_address` of the event
+    /// Established. Without effect if the framing is Bare.
+    static void redirect(ConnectionRequest& request, const Service& service) noexcept { request.redirect(service); }
+
+    // ---- For the core and its backends ----
+
     /// The backend's part of a device, domain, region, window, channel, completion queue or shared receive queue.
     template <class Object>
     static auto& backend(Object& object) noexcept {
         return object.backend();
     }
+
+    /// Counts the users of a domain or a queue.
+    template <class Object>
+    static auto& users(Object& object) noexcept {
+        return object.users_;
+    }
+
+    /// For Completion::observed.
+    static constexpr detail::Hidden<bool> observed(bool seen) noexcept { return detail::Hidden(seen); }
 
     /// For the registry, whose lock must be held.
     template <class SomeDevice>
@@ -25,12 +111,18 @@ struct Internals {
 
     template <class SomeEndpoint>
     static std::uint32_t last_outstanding(const SomeEndpoint& endpoint, QueueKind queue) noexcept {
-        return endpoint.last_outstanding(queue);
+        return endpoint.backend().last_outstanding(queue);
     }
 
     static Status accept(ConnectionRequest& request, backend::Endpoint& endpoint,
                          const PrivateData& private_data) noexcept {
         return request.accept(endpoint, private_data);
+    }
+
+private:
+    template <class SomeEndpoint>
+    [[gnu::always_inline]] static backend::Endpoint& part(SomeEndpoint& endpoint) noexcept {
+        return static_cast<backend::Endpoint&>(*endpoint.endpoint_);
     }
 };
 

@@ -2,7 +2,7 @@
 // The events of attempts to connect that failed.
 #pragma once
 
-#include "core/events.hpp"
+#include "viaduct/events.hpp"
 
 namespace viaduct {
 

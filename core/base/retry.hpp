@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/connection.hpp"
+#include "viaduct/connection.hpp"
 
 namespace viaduct {
 

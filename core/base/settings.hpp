@@ -10,7 +10,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct {
 

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "core/address.hpp"
-#include "core/export.hpp"
+#include "viaduct/address.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct {
 

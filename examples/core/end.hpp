@@ -4,12 +4,12 @@
 #include <arpa/inet.h>
 #include <poll.h>
 
-#include <core/endpoint.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <viaduct/endpoint.hpp>
 
 using namespace viaduct;
 

@@ -5,8 +5,8 @@
 #include <array>
 #include <string>
 
-#include "core/endpoint.hpp"
 #include "tests/bench/cycles.h"
+#include "viaduct/endpoint.hpp"
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/internals.hpp"
 #include "tests/contract/backends.hpp"
 #include "tests/support/processes.hpp"
 
@@ -26,9 +27,9 @@ struct Ending {
 
 constexpr Ending endings[] = {
     {"the receiver disconnects", true, [](Endpoint& endpoint) { endpoint.disconnect(); }},
-    {"the receiver breaks off", true, [](Endpoint& endpoint) { endpoint.fail(); }},
+    {"the receiver breaks off", true, [](Endpoint& endpoint) { Internals::fail(endpoint); }},
     {"the sender disconnects", false, [](Endpoint& endpoint) { endpoint.disconnect(); }},
-    {"the sender breaks off", false, [](Endpoint& endpoint) { endpoint.fail(); }},
+    {"the sender breaks off", false, [](Endpoint& endpoint) { Internals::fail(endpoint); }},
     {"the sender drains", false, [](Endpoint& endpoint) { (void)endpoint.drain_and_disconnect(); }},
 };
 

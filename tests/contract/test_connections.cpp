@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/internals.hpp"
 #include "tests/contract/backends.hpp"
 #include "tests/support/traces.hpp"
 
@@ -343,7 +344,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: a refused request ends as NoListener
     const auto listener = far.listen("service");
     Port client(near);
     must(client.endpoint->connect(parameters_for(near, far.address("service"))));
-    must(next_request(*listener)->refuse());
+    must(Internals::refuse(*next_request(*listener)));
     const auto event = client.event();
     CHECK(event.kind == Kind::Rejected);
     CHECK(event.reason == Code::NoListener);
@@ -416,7 +417,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: a client learns which service answer
     Port server(far);
     must(client.endpoint->connect(parameters_for(near, far.address("service"))));
     const auto request = next_request(*listener);
-    request->redirect(other);
+    Internals::redirect(*request, other);
     accept(server, *request, {});
     const auto event = client.event();
     CHECK(event.kind == Kind::Established);

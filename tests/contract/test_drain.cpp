@@ -2,6 +2,7 @@
 // Graceful disconnect: requests posted to the send queue complete first.
 #include <catch2/catch.hpp>
 
+#include "core/base/internals.hpp"
 #include "tests/contract/backends.hpp"
 #include "tests/contract/two_processes.hpp"
 
@@ -181,7 +182,7 @@ TEST_CASE_METHOD(EveryBackend, "drain: a disconnect by the peer ends the wait") 
         Backlog backlog(near, far, 2);
         must(backlog.client.endpoint->drain_and_disconnect());
         if (fails)
-            backlog.server.endpoint->fail();
+            Internals::fail(*backlog.server.endpoint);
         else
             backlog.server.endpoint->disconnect();
         CHECK((fails ? backlog.client.lost() : backlog.client.event().kind == Kind::Disconnected));

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "core/base/internals.hpp"
 #include "tests/contract/backends.hpp"
 
 using namespace viaduct;
@@ -197,7 +198,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: a fault found by the front-end is report
             const Sge from = stage.mine.sge();
             stage.server.post(receive_of(1, into));
             stage.client.post(send_of(1, from));
-            stage.client.post(SendRequest{.context = 2, .opcode = opcode, .fault = fault});
+            stage.client.post(SendRequest{.context = 2, .opcode = opcode, .fault = Internals::faulty(fault)});
             CHECK(stage.client.sent().code == CompletionCode::Success);
             const Completion faulty = stage.client.sent();
             CHECK(faulty.context == 2);
@@ -215,7 +216,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: after a fault on a reliable connection, 
     stage.client.post(receive_of(10, here));
     stage.server.post(receive_of(20, there));
     std::vector<SendRequest> batch(4, send_of(0, here));
-    batch[1].fault = CompletionCode::LocalFormat;
+    batch[1].fault = Internals::faulty(CompletionCode::LocalFormat);
     for (std::size_t i = 0; i < batch.size(); ++i) batch[i].context = i;
     std::size_t posted = 0;
     must(stage.client.endpoint->post_send(batch, posted));
@@ -263,7 +264,8 @@ TEST_CASE_METHOD(EveryBackend, "errors: an unsuitable receive fails, and the sen
         check(
             "unknown key", [](ReceiveRequest&, Sge& into) { into.key ^= 0x5a5a5a5a; }, CompletionCode::LocalProtection);
         check(
-            "fault", [](ReceiveRequest& request, Sge&) { request.fault = CompletionCode::LocalFormat; },
+            "fault",
+            [](ReceiveRequest& request, Sge&) { request.fault = Internals::faulty(CompletionCode::LocalFormat); },
             CompletionCode::LocalFormat);
     }
 }
@@ -485,7 +487,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: fail() flushes this side and breaks the 
     const Sge there = theirs.sge();
     connection.client.post(receive_of(1, here));
     connection.server.post(receive_of(2, there));
-    connection.client.endpoint->fail();
+    Internals::fail(*connection.client.endpoint);
     CHECK(connection.client.received().code == CompletionCode::Flushed);
     CHECK(connection.server.received().code == CompletionCode::Flushed);
     CHECK(connection.server.lost());

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/internals.hpp"
 #include "tests/contract/backends.hpp"
 #include "tests/contract/two_processes.hpp"
 #include "tests/support/mapped_file.hpp"
@@ -226,7 +227,7 @@ TEST_CASE_METHOD(EveryBackend, "flush: on an endpoint that is not connected it i
     check(1);
     port.post(unsignaled(flush_of(2, {}, 8, FlushTarget::Persistence)));
     check(2);
-    port.endpoint->fail();
+    Internals::fail(*port.endpoint);
     port.post(flush_of(3, {}, 8));
     check(3);
     CHECK(port.quiet());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What processes tell about themselves, and to whom.
-#include "core/introspection.hpp"
+#include "viaduct/introspection.hpp"
 
 #include <errno.h>
 #include <poll.h>

@@ -99,13 +99,11 @@ TEST_CASE_METHOD(EveryBackend, "limits: connecting from a foreign address is ref
     Port server(far);
     auto parameters = parameters_for(near, far.address("limits"));
     const HostAddress own = parameters.local.host;
-    for (const HostAddress& host : {other_host(own), HostAddress()}) {
-        parameters.local.host = host;
-        CHECK(client.endpoint->connect(parameters).code() == Code::InvalidParameter);
-        CHECK(client.endpoint->state() == EndpointState::Unconnected);
-    }
+    parameters.local.host = other_host(own);
+    CHECK(client.endpoint->connect(parameters).code() == Code::InvalidParameter);
+    CHECK(client.endpoint->state() == EndpointState::Unconnected);
     CHECK(client.quiet());
-    parameters.local.host = own;
+    parameters.local.host = {};  // the device's own
     must(client.endpoint->connect(parameters));
     accept_on(server, *listener);
     CHECK(client.event().kind == ConnectionEventKind::Established);

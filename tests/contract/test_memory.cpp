@@ -6,9 +6,9 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "core/shareable_memory.hpp"
 #include "tests/contract/backends.hpp"
 #include "tests/support/traces.hpp"
+#include "viaduct/shareable_memory.hpp"
 
 using namespace viaduct;
 using namespace viaduct::testing;

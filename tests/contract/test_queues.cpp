@@ -148,7 +148,7 @@ TEST_CASE_METHOD(EveryBackend, "queues: flushes and disconnects also wake waiter
         connection.server.post(receive_of(1, into));
         std::thread other([&] {
             if (lost)
-                connection.client.endpoint->fail();
+                Internals::fail(*connection.client.endpoint);
             else
                 connection.client.endpoint->disconnect();
         });

@@ -261,7 +261,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: they outlive connections and se
             Port& leaver = by_client ? *crowd.clients[0] : *crowd.servers[0];
             Port& left = by_client ? *crowd.servers[0] : *crowd.clients[0];
             if (fails)
-                leaver.endpoint->fail();
+                Internals::fail(*leaver.endpoint);
             else
                 leaver.endpoint->disconnect();
             CHECK((fails ? left.lost() : left.event().kind == Kind::Disconnected));
@@ -499,7 +499,7 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: connecting and disconnecting du
                 if (round % 2 == 0)
                     client.endpoint->disconnect();
                 else
-                    server.endpoint->fail();
+                    Internals::fail(*server.endpoint);
             }
             --running;
         });

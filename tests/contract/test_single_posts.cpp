@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Endpoint::send_one(), write_one(), read_one() and receive_one(): they post what post_send() and post_receive() post.
+// Internals::send_one(), write_one(), read_one() and receive_one(): they post what post_send() and post_receive() post.
 #include <atomic>
 #include <thread>
 #include <vector>
 
+#include "core/base/internals.hpp"
 #include "tests/contract/backends.hpp"
 
 using namespace viaduct;
@@ -35,11 +36,11 @@ TEST_CASE_METHOD(EveryBackend, "single posts: messages arrive in order, also amo
             if (i % 3 == 0)
                 pair.server.post(receive_of(i, into));
             else
-                REQUIRE(server.receive_one(i, into) == nullptr);
+                REQUIRE(Internals::receive_one(server, i, into) == nullptr);
             if (other)
                 pair.client.post(with_immediate(send_of(i + 1000, from), static_cast<std::uint32_t>(i)));
             else
-                REQUIRE(client.send_one(i + 1000, from) == nullptr);
+                REQUIRE(Internals::send_one(client, i + 1000, from) == nullptr);
             const Completion received = pair.server.received();
             REQUIRE(received.code == CompletionCode::Success);
             REQUIRE(received.operation == CompletedOperation::Receive);
@@ -68,13 +69,13 @@ TEST_CASE_METHOD(EveryBackend, "single posts: RDMA writes and reads reach the ad
     auto& client = *pair.client.endpoint;
     mine.store(0x1122334455667788, 16);
     theirs.store(0x99aabbccddeeff00, 32);
-    REQUIRE(client.write_one(1, mine.sge(16, 8), theirs.remote(24)) == nullptr);
+    REQUIRE(Internals::write_one(client, 1, mine.sge(16, 8), theirs.remote(24)) == nullptr);
     const Completion written = pair.client.sent();
     CHECK(written.code == CompletionCode::Success);
     CHECK(written.operation == CompletedOperation::RdmaWrite);
     CHECK(written.context == 1);
     CHECK(theirs.load(24) == 0x1122334455667788);
-    REQUIRE(client.read_one(2, mine.sge(40, 8), theirs.remote(32)) == nullptr);
+    REQUIRE(Internals::read_one(client, 2, mine.sge(40, 8), theirs.remote(32)) == nullptr);
     const Completion read = pair.client.sent();
     CHECK(read.code == CompletionCode::Success);
     CHECK(read.operation == CompletedOperation::RdmaRead);
@@ -91,12 +92,13 @@ TEST_CASE_METHOD(EveryBackend, "single posts: a full queue is reported, and has 
     auto& client = *pair.client.endpoint;
     auto& server = *pair.server.endpoint;
     for (int round = 0; round < 3; ++round) {
-        for (std::uint32_t i = 0; i < depth; ++i) REQUIRE(server.receive_one(i, theirs.sge(8, 8)) == nullptr);
-        CHECK(code_of(server.receive_one(depth, theirs.sge(8, 8))) == Code::QueueFull);
-        for (std::uint32_t i = 0; i < depth; ++i) REQUIRE(client.send_one(i, mine.sge()) == nullptr);
-        CHECK(code_of(client.send_one(depth, mine.sge())) == Code::QueueFull);
-        CHECK(code_of(client.write_one(depth, mine.sge(), theirs.remote())) == Code::QueueFull);
-        CHECK(code_of(client.read_one(depth, mine.sge(), theirs.remote())) == Code::QueueFull);
+        for (std::uint32_t i = 0; i < depth; ++i)
+            REQUIRE(Internals::receive_one(server, i, theirs.sge(8, 8)) == nullptr);
+        CHECK(code_of(Internals::receive_one(server, depth, theirs.sge(8, 8))) == Code::QueueFull);
+        for (std::uint32_t i = 0; i < depth; ++i) REQUIRE(Internals::send_one(client, i, mine.sge()) == nullptr);
+        CHECK(code_of(Internals::send_one(client, depth, mine.sge())) == Code::QueueFull);
+        CHECK(code_of(Internals::write_one(client, depth, mine.sge(), theirs.remote())) == Code::QueueFull);
+        CHECK(code_of(Internals::read_one(client, depth, mine.sge(), theirs.remote())) == Code::QueueFull);
         for (std::uint32_t i = 0; i < depth; ++i) {
             CHECK(pair.server.received().context == i);
             CHECK(pair.client.sent().context == i);
@@ -113,7 +115,7 @@ TEST_CASE_METHOD(EveryBackend, "single posts: memory outside of a region is refu
         auto& client = *pair.client.endpoint;
         Sge piece = mine.sge(0, 8);
         RemoteAddress place = theirs.remote();
-        REQUIRE(client.write_one(1, piece, place) == nullptr);  // so that the region is known
+        REQUIRE(Internals::write_one(client, 1, piece, place) == nullptr);  // so that the region is known
         CHECK(pair.client.sent().code == CompletionCode::Success);
         if (kind == 4)
             place.key += 1000;
@@ -122,9 +124,9 @@ TEST_CASE_METHOD(EveryBackend, "single posts: memory outside of a region is refu
         else
             piece.key += 1000;
         pair.server.post(receive_of(1, theirs.sge()));
-        REQUIRE((kind == 0   ? client.send_one(2, piece)
-                 : kind == 1 ? client.read_one(2, piece, place)
-                             : client.write_one(2, piece, place)) == nullptr);
+        REQUIRE((kind == 0   ? Internals::send_one(client, 2, piece)
+                 : kind == 1 ? Internals::read_one(client, 2, piece, place)
+                             : Internals::write_one(client, 2, piece, place)) == nullptr);
         CHECK(pair.client.sent().code ==
               (kind == 4 ? CompletionCode::RemoteProtection : CompletionCode::LocalProtection));
     }
@@ -135,16 +137,16 @@ TEST_CASE_METHOD(EveryBackend, "single posts: without a connection, sends are fl
     Port server(far);
     const Buffer mine(near, 8);
     const Buffer theirs(far, 8);
-    REQUIRE(client.endpoint->send_one(1, mine.sge()) == nullptr);
-    REQUIRE(client.endpoint->write_one(2, mine.sge(), {}) == nullptr);
+    REQUIRE(Internals::send_one(*client.endpoint, 1, mine.sge()) == nullptr);
+    REQUIRE(Internals::write_one(*client.endpoint, 2, mine.sge(), {}) == nullptr);
     for (const std::uint64_t context : {1, 2}) {
         const Completion completion = client.sent();
         CHECK(completion.code == CompletionCode::Flushed);
         CHECK(completion.context == context);
     }
-    REQUIRE(server.endpoint->receive_one(3, theirs.sge()) == nullptr);
+    REQUIRE(Internals::receive_one(*server.endpoint, 3, theirs.sge()) == nullptr);
     join(client, server);
-    REQUIRE(client.endpoint->send_one(4, mine.sge()) == nullptr);
+    REQUIRE(Internals::send_one(*client.endpoint, 4, mine.sge()) == nullptr);
     const Completion received = server.received();
     CHECK(received.code == CompletionCode::Success);
     CHECK(received.context == 3);
@@ -165,7 +167,7 @@ TEST_CASE_METHOD(EveryBackend, "single posts: two threads post to one queue") {
             for (std::uint64_t i = 0; i < each && !failed; ++i) {
                 Code code = Code::QueueFull;
                 while (code == Code::QueueFull && !failed) {
-                    code = code_of(pair.client.endpoint->write_one(poster * each + i, mine.sge(), place));
+                    code = code_of(Internals::write_one(*pair.client.endpoint, poster * each + i, mine.sge(), place));
                     if (code == Code::QueueFull) std::this_thread::yield();
                 }
                 if (code != Code::Ok) failed = true;

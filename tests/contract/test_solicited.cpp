@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <memory>
 
+#include "core/base/internals.hpp"
 #include "tests/contract/backends.hpp"
 
 using namespace viaduct;
@@ -106,7 +107,7 @@ TEST_CASE_METHOD(EveryBackend, "solicited: a disconnect wakes, too") {
         Sleeper sleeper(near, far, 8);
         must(sleeper.queue.arm(Arm::Solicited));
         if (lost)
-            sleeper.connection.client.endpoint->fail();
+            Internals::fail(*sleeper.connection.client.endpoint);
         else
             sleeper.connection.client.endpoint->disconnect();
         CHECK(sleeper.is_woken());

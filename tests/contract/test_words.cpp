@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "core/base/internals.hpp"
 #include "tests/contract/backends.hpp"
 
 using namespace viaduct;
@@ -269,7 +270,8 @@ TEST_CASE_METHOD(EveryBackend, "words: a full queue takes no more, and its compl
 }
 
 TEST_CASE_METHOD(EveryBackend, "words: the record of a completion that was observed is in memory") {
-    const auto queue = must(CompletionQueue::create(near.device, {.capacity = 1024}, observe, &record));
+    const auto queue = must(Internals::create_queue<CompletionQueue>(
+        near.device, CompletionQueueConfig{.capacity = 1024}, observe, &record));
     Port client(near, {.queue = queue});
     Port server(far);
     join(client, server);

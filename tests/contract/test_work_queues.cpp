@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/internals.hpp"
 #include "tests/contract/backends.hpp"
 #include "tests/contract/two_processes.hpp"
 
@@ -133,7 +134,7 @@ TEST_CASE_METHOD(EveryBackend, "unsignaled: a failure and the requests it flushe
         std::array<SendRequest, 4> batch;
         batch.fill(unsignaled(write_of(0, piece, theirs.remote())));
         for (std::size_t i = 0; i < batch.size(); ++i) batch[i].context = i;
-        batch[1].fault = CompletionCode::LocalFormat;
+        batch[1].fault = Internals::faulty(CompletionCode::LocalFormat);
         std::size_t posted = 0;
         must(connection.client.endpoint->post_send(batch, posted));
         const Completion failed = connection.client.sent();

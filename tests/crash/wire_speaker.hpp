@@ -9,8 +9,8 @@
 #include "backends/loopback/handshake.hpp"
 #include "backends/loopback/layout.hpp"
 #include "backends/loopback/mapping.hpp"
-#include "core/address.hpp"
 #include "core/base/unique_fd.hpp"
+#include "viaduct/address.hpp"
 
 namespace viaduct::testing {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <core/endpoint.hpp>
 #include <cstdio>
+#include <viaduct/endpoint.hpp>
 
 using namespace viaduct;
 

@@ -46,11 +46,13 @@ def unfinished_merges() -> list[str]:
 
 
 def stale_examples() -> list[str]:
-    """The program without its first line, the license."""
-    program = (ROOT / "tests/installed/core.cpp").read_text().split("\n", 1)[1]
-    if f"```cpp\n{program}```\n" in (ROOT / "README.md").read_text():
-        return []
-    return ["README.md: its program in C++ is not that of tests/installed/core.cpp"]
+    """The programs without their first line, the license."""
+    problems = []
+    for page, file in ("README.md", "core.cpp"), ("docs/cpp.md", "core_poll.cpp"):
+        program = (ROOT / "tests/installed" / file).read_text().split("\n", 1)[1]
+        if f"```cpp\n{program}```\n" not in (ROOT / page).read_text():
+            problems.append(f"{page}: its program in C++ is not that of tests/installed/{file}")
+    return problems
 
 
 def vipl_gaps(table: str) -> set[str]:

@@ -12,9 +12,9 @@
 
 #include "api/support/event_queue.hpp"
 #include "core/base/event_channel.hpp"
-#include "core/device.hpp"
-#include "core/endpoint.hpp"
-#include "core/shareable_memory.hpp"
+#include "viaduct/device.hpp"
+#include "viaduct/endpoint.hpp"
+#include "viaduct/shareable_memory.hpp"
 
 namespace viaduct::testing {
 

@@ -25,7 +25,7 @@ GUARD = re.compile(r"_H$|^_VIPL_$")
 ATTRIBUTES = {
     "vipl": ("api/vipl/include/vipl.h", ("VIP_NIC_ATTRIBUTES", "VIP_VI_ATTRIBUTES")),
     "dat": ("api/udat/include/dat2/*.h", ("dat_ia_attr", "dat_ep_attr")),
-    "core": ("core/*.hpp", ("DeviceAttributes", "EndpointAttributes", "EndpointConfig")),
+    "core": ("core/include/viaduct/*.hpp", ("DeviceAttributes", "EndpointAttributes", "EndpointConfig")),
 }
 SETTERS = re.compile(r"\b(rpma_\w*cfg_set_\w+)\(")
 
@@ -108,7 +108,7 @@ class Mapping:
         self.declared = {api: self.headers[api].names for api in ("vipl", "rpma")}
         self.declared["dat"] = self.headers["dat1"].names | self.headers["dat2"].names
         self.labels = {api: {entry["name"] for entry in self.entries[api]} for api in APIS}
-        self.core = set(re.findall(r"\w+", words_of("core/*.hpp")))
+        self.core = set(re.findall(r"\w+", words_of("core/include/viaduct/*.hpp")))
         python = words_of("bindings/python/viaduct/core/*.py", "bindings/python/viaduct/_lifetime.py")
         self.python = set(re.findall(r"(?:class|def) (\w+)", python)) | set(re.findall(r"^\s*(\w+) = ", python, re.M))
         # The enumerations of viaduct.core and their members are made from those of the core.

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "core/address.hpp"
+#include "viaduct/address.hpp"
 
 using viaduct::Address;
 using viaduct::Bytes;

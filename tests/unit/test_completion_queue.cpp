@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/wait_until.hpp"
 #include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
 

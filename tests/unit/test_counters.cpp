@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/counters.hpp"
+#include "viaduct/counters.hpp"
 
 #include <catch2/catch.hpp>
 #include <set>

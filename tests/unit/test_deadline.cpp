@@ -3,7 +3,7 @@
 #include <chrono>
 #include <limits>
 
-#include "core/deadline.hpp"
+#include "viaduct/deadline.hpp"
 
 using viaduct::Deadline;
 using namespace std::chrono_literals;

@@ -7,9 +7,9 @@
 
 #include "core/base/event_channel.hpp"
 #include "core/provider.hpp"
-#include "core/shared_receive_queue.hpp"
 #include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
+#include "viaduct/shared_receive_queue.hpp"
 
 using namespace viaduct;
 using viaduct::testing::MemoryProvider;

@@ -6,6 +6,7 @@
 
 #include "backends/faults/provider.hpp"
 #include "core/base/event_channel.hpp"
+#include "core/base/internals.hpp"
 #include "tests/support/fault_plan.hpp"
 #include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
@@ -118,7 +119,7 @@ TEST_CASE("endpoint: a late accept leaves it idle") {
 TEST_CASE("endpoint: fail() breaks both ends until they are reset") {
     Pair pair;
     join(pair.client, pair.server);
-    pair.client.endpoint->fail();
+    Internals::fail(*pair.client.endpoint);
     CHECK(pair.client.endpoint->state() == EndpointState::Disconnected);
     CHECK(pair.server.event().kind == ConnectionEventKind::Lost);
     CHECK(pair.server.endpoint->state() == EndpointState::Disconnected);
@@ -130,7 +131,7 @@ TEST_CASE("endpoint: fail() breaks both ends until they are reset") {
 
 TEST_CASE("endpoint: fail() on an idle endpoint") {
     Pair pair;
-    pair.client.endpoint->fail();
+    Internals::fail(*pair.client.endpoint);
     CHECK(pair.client.endpoint->state() == EndpointState::Disconnected);
     const Buffer buffer(pair.node, 8);
     const Sge piece = buffer.sge();
@@ -268,7 +269,7 @@ TEST_CASE("endpoint: a disconnect during accept leaves it idle") {
 TEST_CASE("endpoint: a failure during accept breaks it") {
     Pair pair;
     Endpoint& endpoint = *pair.server.endpoint;
-    InterruptedRequest request([&] { endpoint.fail(); });
+    InterruptedRequest request([&] { Internals::fail(endpoint); });
     CHECK(endpoint.accept(request, {}).code() == Code::TimedOut);
     CHECK(endpoint.state() == EndpointState::Disconnected);
 }

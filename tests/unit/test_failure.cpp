@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "api/support/failure.hpp"
-#include "core/attributes.hpp"
 #include "core/base/address_text.hpp"
+#include "viaduct/attributes.hpp"
 
 using namespace viaduct;
 

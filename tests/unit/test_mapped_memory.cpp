@@ -7,9 +7,9 @@
 
 #include "backends/support/mapped_memory.hpp"
 #include "backends/support/memory_map.hpp"
-#include "core/shareable_memory.hpp"
 #include "tests/support/mapped_file.hpp"
 #include "tests/support/rig.hpp"
+#include "viaduct/shareable_memory.hpp"
 
 using namespace viaduct;
 namespace support = viaduct::support;

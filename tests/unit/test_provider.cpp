@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/device.hpp"
 #include "core/provider.hpp"
 #include "tests/support/memory_backend.hpp"
 #include "tests/support/rig.hpp"
+#include "viaduct/device.hpp"
 
 using namespace viaduct;
 using viaduct::testing::MemoryProvider;

@@ -7,6 +7,7 @@
 
 #include "backends/support/receive.hpp"
 #include "backends/support/sge_list.hpp"
+#include "core/base/internals.hpp"
 
 using viaduct::Sge;
 namespace support = viaduct::support;
@@ -48,7 +49,8 @@ TEST_CASE("sge_list: a receive has room for all of its pieces") {
     std::array<char, 16> text{};
     const auto pieces = pieces_of(text, {3, 0, 5});
     support::Receive receive;
-    receive.assign({.context = 9, .fault = viaduct::CompletionCode::LocalFormat, .sges = pieces});
+    receive.assign(
+        {.context = 9, .fault = viaduct::Internals::faulty(viaduct::CompletionCode::LocalFormat), .sges = pieces});
     CHECK(receive.context == 9);
     CHECK(receive.fault == viaduct::CompletionCode::LocalFormat);
     CHECK(receive.room() == 8);

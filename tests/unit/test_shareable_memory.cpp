@@ -5,9 +5,9 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "core/shareable_memory.hpp"
 #include "tests/support/rig.hpp"
 #include "tests/support/traces.hpp"
+#include "viaduct/shareable_memory.hpp"
 
 using namespace viaduct;
 using viaduct::testing::must;

@@ -6,8 +6,8 @@
 #include <string>
 #include <type_traits>
 
-#include "core/reason.hpp"
-#include "core/status.hpp"
+#include "core/explain.hpp"
+#include "viaduct/status.hpp"
 
 using viaduct::Code;
 using viaduct::explain;

@@ -9,10 +9,10 @@
 
 #include <fmt/format.h>
 
-#include "core/introspection.hpp"
 #include "tools/info/info.hpp"
 #include "tools/info/processes.hpp"
 #include "tools/measure/error.hpp"
+#include "viaduct/introspection.hpp"
 
 namespace viaduct::info {
 namespace {

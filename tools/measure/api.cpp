@@ -3,13 +3,13 @@
 
 #include <thread>
 
-#include "core/deadline.hpp"
-#include "core/device.hpp"
 #include "tools/measure/core_api.hpp"
 #include "tools/measure/dat_api.hpp"
 #include "tools/measure/error.hpp"
 #include "tools/measure/rpma_api.hpp"
 #include "tools/measure/vipl_api.hpp"
+#include "viaduct/deadline.hpp"
+#include "viaduct/device.hpp"
 
 namespace viaduct::measure {
 namespace {

@@ -16,9 +16,9 @@
 #include <string>
 #include <string_view>
 
-#include "core/address.hpp"
-#include "core/work.hpp"
 #include "tools/measure/names.hpp"
+#include "viaduct/address.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::measure {
 

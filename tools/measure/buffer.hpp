@@ -9,8 +9,8 @@
 #include <optional>
 #include <span>
 
-#include "core/shareable_memory.hpp"
 #include "tools/measure/names.hpp"
+#include "viaduct/shareable_memory.hpp"
 
 namespace viaduct::measure {
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/base/wait_until.hpp"
 #include "tools/measure/buffer.hpp"
 #include "tools/measure/core_api.hpp"
 #include "tools/measure/error.hpp"

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "core/endpoint.hpp"
 #include "tools/measure/api.hpp"
+#include "viaduct/endpoint.hpp"
 
 namespace viaduct::measure {
 

@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "core/deadline.hpp"
 #include "tools/measure/api.hpp"
+#include "viaduct/deadline.hpp"
 
 namespace viaduct::measure {
 

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <thread>
 
-#include "core/deadline.hpp"
 #include "tools/measure/ping.hpp"
 #include "tools/measure/workspace.hpp"
+#include "viaduct/deadline.hpp"
 
 namespace viaduct::measure {
 namespace {

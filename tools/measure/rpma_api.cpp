@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "core/base/event_channel.hpp"
-#include "core/completion_queue.hpp"
+#include "core/base/wait_until.hpp"
 #include "tools/measure/core_api.hpp"
 #include "tools/measure/error.hpp"
 #include "tools/measure/target.hpp"

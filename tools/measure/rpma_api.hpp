@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/deadline.hpp"
 #include "tools/measure/api.hpp"
+#include "viaduct/deadline.hpp"
 
 namespace viaduct::measure {
 

@@ -8,8 +8,8 @@
 #include <dat2/dat_registry.h>
 
 #include "api/udat/result.hpp"
-#include "core/reason.hpp"
-#include "core/status.hpp"
+#include "core/explain.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::dat {
 

@@ -12,7 +12,7 @@
 #include "api/udat/provider/object.hpp"
 #include "core/base/event_channel.hpp"
 #include "core/base/spin_lock.hpp"
-#include "core/deadline.hpp"
+#include "viaduct/deadline.hpp"
 
 namespace viaduct::dat {
 

@@ -7,6 +7,8 @@
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
 #include "core/base/address_text.hpp"
+#include "core/base/internals.hpp"
+#include "core/frontend.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::dat {
@@ -80,7 +82,7 @@ void Ep::follow_redirection(const Bytes<Address::max_service>& service) noexcept
 
 void Ep::settle() noexcept {
     const std::lock_guard lock(parts_lock_);
-    if (forget_failure() && endpoint_ != nullptr) endpoint_->fail();
+    if (forget_failure() && endpoint_ != nullptr) Internals::fail(*endpoint_);
 }
 
 /// Reports whether the last connection attempt failed and the consumer had not yet seen that.

@@ -6,6 +6,7 @@
 #include "api/udat/provider/service_point.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
+#include "core/base/internals.hpp"
 
 namespace viaduct::dat {
 
@@ -91,7 +92,7 @@ DAT_RETURN calls::cr_handoff(Cr& request, DAT_CONN_QUAL handoff) {
         const auto handed = claim<Cr>(cr);
         if (handed == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
         auto redirected = handed->release();
-        redirected->redirect(service_of(port_of(handoff)));
+        Internals::redirect(*redirected, service_of(port_of(handoff)));
         target->receive(std::move(redirected));
         return success;
     });

@@ -14,7 +14,8 @@
 #include "api/udat/provider/request_cookies.hpp"
 #include "api/udat/provider/srq.hpp"
 #include "api/udat/provider/translate.hpp"
-#include "core/endpoint.hpp"
+#include "core/state_machine.hpp"
+#include "viaduct/endpoint.hpp"
 
 namespace viaduct::dat {
 

@@ -10,6 +10,8 @@
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
+#include "core/base/wait_until.hpp"
+#include "core/frontend.hpp"
 
 namespace viaduct::dat {
 namespace {

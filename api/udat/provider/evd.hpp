@@ -14,7 +14,7 @@
 #include "core/base/biased_lock.hpp"
 #include "core/base/event_channel.hpp"
 #include "core/base/fifo.hpp"
-#include "core/completion_queue.hpp"
+#include "viaduct/completion_queue.hpp"
 
 namespace viaduct::dat {
 

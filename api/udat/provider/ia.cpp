@@ -11,6 +11,7 @@
 #include "api/udat/provider/providers.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
+#include "core/base/internals.hpp"
 #include "core/provider.hpp"
 
 namespace viaduct::dat {
@@ -62,7 +63,7 @@ DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT
     if (opened.status().code() == Code::NoResources) return to_return(opened.status(), DAT_RESOURCE_DEVICE);
     if (!opened.ok()) return failed(error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED), opened.status());
     created->device_ = std::move(*opened);
-    created->device_->set_api("DAT");
+    Internals::set_api(*created->device_, "DAT");
     created->address_ = SocketAddress(created->device_->attributes().host, 0).storage;
     created->name_attributes();
     if (wanted == AsyncEvd::Made) {

@@ -8,7 +8,7 @@
 #include "api/support/handles.hpp"
 #include "api/udat/provider/api.hpp"
 #include "core/base/waiting.hpp"
-#include "core/device.hpp"
+#include "viaduct/device.hpp"
 
 namespace viaduct::dat {
 
@@ -38,7 +38,7 @@ public:
     virtual void close() noexcept {}
 
     DAT_CONTEXT context{};
-    UseCount users;  ///< the objects that use this one
+    detail::UseCount users;  ///< the objects that use this one
 
 protected:
     Object(Ia& ia, const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/udat/provider/ia.hpp"
-#include "core/events.hpp"
+#include "viaduct/events.hpp"
 
 namespace viaduct::dat {
 

@@ -8,7 +8,7 @@
 
 #include "api/udat/provider/table.hpp"
 #include "core/base/fork.hpp"
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct::dat {
 namespace {

@@ -8,8 +8,8 @@
 #include <span>
 
 #include "api/udat/provider/api.hpp"
-#include "core/attributes.hpp"
-#include "core/work.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::dat {
 

@@ -9,6 +9,7 @@
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
 #include "core/base/address_text.hpp"
+#include "core/base/internals.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::dat {
@@ -77,7 +78,7 @@ void ServicePoint::report(DAT_CR_HANDLE cr) noexcept {
     if (unheard == nullptr) return;
     const auto request = unheard->release();
     log_refusal(*request, explain("the EVD is full, its length is %d", evd_->qlen()));
-    (void)request->refuse();
+    (void)Internals::refuse(*request);
 }
 
 void ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept try {

@@ -6,7 +6,7 @@
 
 #include "api/udat/provider/object.hpp"
 #include "api/udat/provider/pz.hpp"
-#include "core/shared_receive_queue.hpp"
+#include "viaduct/shared_receive_queue.hpp"
 
 namespace viaduct::dat {
 

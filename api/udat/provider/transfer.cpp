@@ -6,6 +6,7 @@
 #include "api/udat/provider/segments.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
+#include "core/request_terms.hpp"
 
 namespace viaduct::dat {
 namespace {

@@ -155,6 +155,7 @@ const char* name_of(DAT_EVENT_NUMBER number) noexcept {
 #define CONSTANT(name) \
     case name:         \
         return #name;
+#include "core/request_terms.hpp"
 #include "dat_event_number.inc"
 #undef CONSTANT
     }

@@ -3,12 +3,13 @@
 #pragma once
 
 #include "api/udat/provider/binds.hpp"
-#include "core/address.hpp"
 #include "core/base/socket_address.hpp"
-#include "core/deadline.hpp"
-#include "core/events.hpp"
+#include "core/request_terms.hpp"
 #include "core/state_machine.hpp"
-#include "core/work.hpp"
+#include "viaduct/address.hpp"
+#include "viaduct/deadline.hpp"
+#include "viaduct/events.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct::dat {
 

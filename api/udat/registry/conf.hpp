@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/udat/registry/offer.hpp"
-#include "core/status.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct::dat {
 

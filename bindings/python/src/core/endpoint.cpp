@@ -2,6 +2,7 @@
 // Endpoints, listeners, and connection requests with their outcomes.
 #include <pybind11/stl.h>
 
+#include "core/base/internals.hpp"
 #include "objects.hpp"
 
 namespace viaduct::python {
@@ -146,7 +147,7 @@ void bind_endpoints(py::module_& module) {
         .def(
             "disconnect", [](EndpointObject& self) { self.endpoint->disconnect(); }, WithoutGil())
         .def(
-            "fail", [](EndpointObject& self) { self.endpoint->fail(); }, WithoutGil())
+            "fail", [](EndpointObject& self) { Internals::fail(*self.endpoint); }, WithoutGil())
         .def(
             "drain_and_disconnect",
             [](EndpointObject& self) { check("Endpoint.drain_and_disconnect", self.endpoint->drain_and_disconnect()); })

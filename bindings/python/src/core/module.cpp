@@ -4,8 +4,8 @@
 #include <pybind11/stl.h>
 
 #include "core/base/host_names.hpp"
-#include "core/shareable_memory.hpp"
 #include "objects.hpp"
+#include "viaduct/shareable_memory.hpp"
 
 namespace viaduct::python {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common.hpp"
-#include "core/endpoint.hpp"
 #include "core/provider.hpp"
+#include "viaduct/endpoint.hpp"
 
 namespace viaduct::python {
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/attributes.hpp"
-#include "core/deadline.hpp"
-#include "core/events.hpp"
-#include "core/status.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/deadline.hpp"
+#include "viaduct/events.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct {
 
@@ -44,18 +44,15 @@ struct ConnectParameters {
     std::chrono::milliseconds grace{0};
 };
 
-/// The grace of DAT and librpma, whose servers may announce themselves a moment before they listen.
-inline constexpr std::chrono::milliseconds short_grace{50};
-
 /// Whether a service may have several listeners.
 enum class Sharing : std::uint8_t {
     Shared,     ///< yes, in one or several processes; each request goes to one of them
     Exclusive,  ///< no: listen() fails if the service has a listener
 };
 
-/// A connection request from a peer. It is answered at most once: by Endpoint::accept(), reject(), refuse() or
-/// conflict(). If it is destroyed without an answer, the peer waits until its deadline (but see ends_if_dropped); if
-/// the process ends, the peer may also be refused. A request may outlive its listener, but not its device. Thread-safe.
+/// A connection request from a peer. It is answered at most once: by Endpoint::accept(), reject() or conflict(). If it
+/// is destroyed without an answer, the peer waits until its deadline (but see ends_if_dropped); if the process ends,
+/// the peer may also be refused. A request may outlive its listener, but not its device. Thread-safe.
 class ConnectionRequest {
 public:
     virtual ~ConnectionRequest() = default;
@@ -73,6 +70,13 @@ public:
     /// request has been answered. NoResources: the request is not answered, and the call can be repeated.
     virtual Status reject(const PrivateData& private_data) noexcept = 0;
 
+    /// Refuses the request because compatible() says that the attributes of the peer do not match `own`: the peer gets
+    /// Conflict. If there is no conflict in its view, it gets Rejected. Errors as reject().
+    virtual Status conflict(const EndpointAttributes& own) noexcept = 0;
+
+private:
+    friend struct Internals;
+
     /// Refuses the request as if the service had no listener: the peer gets Rejected with the reason NoListener. If its
     /// framing is Bare, it gets Rejected without a reason. Errors as reject().
     virtual Status refuse() noexcept = 0;
@@ -81,20 +85,12 @@ public:
     /// Established. Without effect if the framing is Bare.
     virtual void redirect(const Service& service) noexcept = 0;
 
-private:
-    friend struct Internals;
-
     /// What Endpoint::accept() calls. Connects an idle endpoint. The observer of the endpoint gets Established, without
     /// attributes of the peer, before this function returns, and before any other event of the connection. If the
     /// device does not order the messages of different connections, an event that the peer causes at another endpoint
     /// may be reported before it. TimedOut: the peer has given up, or the request has been answered. InvalidState:
     /// the endpoint is not idle; the request can still be accepted with another endpoint.
     virtual Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept = 0;
-
-public:
-    /// Refuses the request because compatible() says that the attributes of the peer do not match `own`: the peer gets
-    /// Conflict. If there is no conflict in its view, it gets Rejected. Errors as reject().
-    virtual Status conflict(const EndpointAttributes& own) noexcept = 0;
 };
 
 /// Receives the requests for one service as long as it exists. Requests that are left when it is destroyed are refused:

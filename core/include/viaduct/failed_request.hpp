@@ -4,9 +4,8 @@
 
 #include <cstdint>
 
-#include "core/export.hpp"
-#include "core/reason.hpp"
-#include "core/work.hpp"
+#include "viaduct/reason.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct {
 
@@ -23,31 +22,5 @@ struct FailedRequest {
     std::uint64_t context = 0;                      ///< of the request; 0 if it is the peer's
     Reason why{};                                   ///< with the values at fault and the limits
 };
-
-/// A value of an API and its name there.
-template <class Value>
-struct Named {
-    Value value;
-    const char* name;
-};
-#define VIADUCT_NAMED(value) \
-    { value, #value }
-
-/// How an API names what its programs know.
-struct RequestTerms {
-    const char* call;     ///< that posted the request, such as "VipPostSend"
-    const char* object;   ///< such as "VI"
-    const void* handle;   ///< of the object
-    const char* context;  ///< such as "descriptor"
-    const char* piece;    ///< such as "data segment"
-    const char* code;     ///< the name of FailedRequest::code
-};
-
-/// Logs a line of level Info; see log().
-VIADUCT_EXPORT void log_failure(const FailedRequest& failed, const RequestTerms& terms) noexcept;
-
-/// The name in words, such as "RDMA write".
-VIADUCT_EXPORT const char* to_string(CompletedOperation operation) noexcept;
-VIADUCT_EXPORT const char* to_string(CompletionCode code) noexcept;
 
 }  // namespace viaduct

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/export.hpp"
-#include "core/status.hpp"
+#include "viaduct/detail/export.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct {
 

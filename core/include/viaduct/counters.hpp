@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct {
 
@@ -42,7 +42,7 @@ enum class Way : std::uint8_t {
 };
 inline constexpr std::size_t ways = 7;
 
-/// As in the JSON documents of core/introspection.hpp: "rdma_write", "slot".
+/// As in the JSON documents of viaduct/introspection.hpp: "rdma_write", "slot".
 VIADUCT_EXPORT std::string_view to_string(CountedOperation operation) noexcept;
 VIADUCT_EXPORT std::string_view to_string(Way way) noexcept;
 

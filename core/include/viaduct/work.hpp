@@ -2,13 +2,12 @@
 // Work requests and their completions.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
+#include "viaduct/detail/hidden.hpp"
 
 namespace viaduct {
 
@@ -75,6 +74,8 @@ enum class CompletionCode : std::uint8_t {
     Flushed,           ///< the endpoint was disconnected before the operation ran
 };
 
+VIADUCT_EXPORT const char* to_string(CompletionCode code) noexcept;
+
 /// A request for the send queue. post_send() copies the pieces; the data must not change until the completion.
 struct SendRequest {
     std::uint64_t context = 0;  ///< returned in the completion
@@ -83,9 +84,7 @@ struct SendRequest {
     bool fence = false;           ///< wait until the earlier RDMA reads and atomics of the queue have completed
     bool signaled = true;         ///< false: there is a completion only if the request fails
     bool solicited = false;       ///< the peer's receive counts as solicited; see Arm
-    /// Success, or an error that a front-end detected. With an error, the request transfers no data and completes in
-    /// its turn with this code, as if the device had detected the error.
-    CompletionCode fault = CompletionCode::Success;
+    detail::Hidden<CompletionCode> fault;  ///< see Internals::faulty()
     FlushTarget flush_to = FlushTarget::Visibility;
     // No kind of request uses two members of one union.
     union {
@@ -110,7 +109,7 @@ constexpr bool notifies(const SendRequest& request) noexcept {
 /// A request for the receive queue.
 struct ReceiveRequest {
     std::uint64_t context = 0;
-    CompletionCode fault = CompletionCode::Success;  ///< as in SendRequest; takes effect when a message arrives
+    detail::Hidden<CompletionCode> fault;  ///< as in SendRequest; takes effect when a message arrives
     std::span<const Sge> sges;
 };
 
@@ -126,6 +125,9 @@ enum class CompletedOperation : std::uint8_t {
     Receive,
     ReceiveRdmaWrite
 };
+
+/// The name in words, such as "RDMA write".
+VIADUCT_EXPORT const char* to_string(CompletedOperation operation) noexcept;
 
 /// The operation in the completion of a send request.
 constexpr CompletedOperation operation_of(Opcode opcode) noexcept {
@@ -152,9 +154,9 @@ struct Completion {
     std::uint32_t immediate = 0;  ///< the immediate data, or if `invalidated` is set the key
     CompletedOperation operation = CompletedOperation::Send;
     CompletionCode code = CompletionCode::Success;
-    bool with_immediate = false;  ///< of a receive: `immediate` holds data
-    bool invalidated = false;     ///< of a receive: the message invalidated the window with that key
-    bool observed = false;        ///< the observer has returned true, or the CompletionRecord was written
+    bool with_immediate = false;    ///< of a receive: `immediate` holds data
+    bool invalidated = false;       ///< of a receive: the message invalidated the window with that key
+    detail::Hidden<bool> observed;  ///< see CompletionObserver
 
     bool ok() const noexcept { return code == CompletionCode::Success; }
 
@@ -169,37 +171,6 @@ struct Completion {
 
 private:
     [[noreturn]] VIADUCT_EXPORT void fail() const;
-};
-
-/// Memory for completions that a poll is to write. It is not initialized, to save time in each poll.
-template <std::size_t count>
-class UninitializedCompletions {
-public:
-    std::span<Completion> all() noexcept { return {&first(), count}; }
-    Completion& first() noexcept { return *reinterpret_cast<Completion*>(bytes_.data()); }
-
-private:
-    alignas(Completion) std::array<std::byte, count * sizeof(Completion)> bytes_;
-};
-
-/// Called for completions when they are queued, before they are polled, possibly by a thread of the library. It is not
-/// called if the device queues completions itself, or for completions that a poll finds and returns. Locks are held: an
-/// observer must not call the library or block.
-using CompletionObserver = bool (*)(const Completion& completion) noexcept;
-
-/// Two adjacent words in which programs see that a request has succeeded, without a call. They are at an offset from
-/// the address that is the context of the request. Write them instead of calling the observer if a request of the send
-/// queue succeeds while it is posted.
-struct CompletionRecord {
-    std::uint32_t offset = 0;               ///< of the number of bytes; the status follows it
-    std::array<std::uint32_t, 3> status{};  ///< by CompletedOperation: of a Send, an RdmaWrite and an RdmaRead
-
-    [[gnu::always_inline]] void write(std::uint64_t context, CompletedOperation operation,
-                                      std::uint32_t bytes) const noexcept {
-        auto* const words = reinterpret_cast<std::uint32_t*>(context + offset);
-        words[0] = bytes;
-        std::atomic_ref(words[1]).store(status[static_cast<std::size_t>(operation)], std::memory_order_release);
-    }
 };
 
 /// Which completions cause an event of an armed completion queue.

@@ -2,14 +2,17 @@
 // Completion queues, and the channels through which they wake threads.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <span>
 
-#include "core/deadline.hpp"
-#include "core/device.hpp"
+#include "viaduct/deadline.hpp"
+#include "viaduct/detail/data_path.hpp"
+#include "viaduct/device.hpp"
 
 namespace viaduct {
+
+using CompletionObserver = bool (*)(const Completion& completion) noexcept;  // see core/backend.hpp
+struct CompletionRecord;
 
 /// Wakes threads that wait for completions: an armed completion queue that gets a completion puts an event here.
 class VIADUCT_EXPORT Channel {
@@ -19,10 +22,10 @@ public:
 
     /// For poll(2) and epoll(7): readable while events wait. Owned by the channel. Programs may change O_NONBLOCK.
     /// -1: the descriptor could not be created.
-    int fd() const noexcept { return channel_->fd(); }
+    int fd() const noexcept;
 
     /// Takes the oldest event: the context of its completion queue. Never blocks. WouldBlock: there is none.
-    Result<std::uint64_t> take_event() noexcept { return channel_->take_event(); }
+    Result<std::uint64_t> take_event() noexcept;
 
     /// Waits until there is an event.
     Woken sleep(const Deadline& deadline);
@@ -49,11 +52,6 @@ public:
     /// InvalidParameter: capacity 0 or above the maximum of the device.
     static Result<std::shared_ptr<CompletionQueue>> create(std::shared_ptr<Device> device,
                                                            const CompletionQueueConfig& config = {});
-    /// `record`: outlives the queue.
-    static Result<std::shared_ptr<CompletionQueue>> create(std::shared_ptr<Device> device,
-                                                           const CompletionQueueConfig& config,
-                                                           CompletionObserver observer,
-                                                           const CompletionRecord* record = nullptr);
     ~CompletionQueue();
 
     /// Takes up to out.size() completions, in order. Never blocks.
@@ -63,7 +61,7 @@ public:
     bool poll(Completion& out) noexcept { return queue_->poll_one(out); }
 
     /// Waits until there is at least one completion, and takes up to out.size(); returns 0 if the deadline passes.
-    /// Polls for a short time (see spin_time()), then sleeps. Several threads may wait at the same time.
+    /// Polls for a short time (VIADUCT_SPIN_US), then sleeps. Several threads may wait at the same time.
     std::size_t wait(std::span<Completion> out, const Deadline& deadline);
 
     /// Waits for one completion. TimedOut: the deadline has passed.
@@ -79,7 +77,6 @@ public:
     Status arm(Arm what = Arm::Any) noexcept { return queue_->arm(what); }
 
     /// Waits until the queue may have a completion, the deadline has passed or a signal was delivered; takes nothing.
-    /// wait_until() continues after a signal.
     bool sleep(const Deadline& deadline) { return channel_->sleep(deadline) != Woken::Closed; }
 
     /// Changes the capacity. Busy: the queue holds more completions. InvalidParameter: as create().
@@ -89,44 +86,25 @@ public:
     int fd() const noexcept { return channel_->fd(); }
 
     /// Whether the queue has endpoints.
-    bool in_use() const noexcept { return users.in_use(); }
-    UseCount users;  ///< maintained by the core
+    bool in_use() const noexcept { return users_.in_use(); }
 
 private:
     friend struct Internals;
 
+    /// For what front-ends need to know of completions before they are polled; may be null.
+    static Result<std::shared_ptr<CompletionQueue>> create_observed(std::shared_ptr<Device> device,
+                                                                    const CompletionQueueConfig& config,
+                                                                    CompletionObserver observer,
+                                                                    const CompletionRecord* record);
+
     CompletionQueue(std::shared_ptr<Device> device, std::shared_ptr<Channel> channel,
                     std::unique_ptr<backend::CompletionQueue> queue) noexcept;
-    backend::CompletionQueue& backend() noexcept { return *queue_; }
+    backend::CompletionQueue& backend() noexcept;
 
     std::shared_ptr<Device> device_;
     std::shared_ptr<Channel> channel_;
-    Owned<backend::CompletionQueue> queue_;
+    detail::UseCount users_;
+    Owned<detail::PollInterface> queue_;
 };
-
-/// How long waits poll before they sleep: VIADUCT_SPIN_US, by default 50 microseconds, or 0 on a single CPU.
-VIADUCT_EXPORT std::chrono::nanoseconds spin_time() noexcept;
-
-/// Calls `look` until it returns true or the deadline has passed: polls for spin_time(), then arms the source, looks
-/// again and sleeps. The library waits for completions only in this function. Returns what the last `look` returned.
-/// A source has the functions `Status arm()` and `bool sleep(const Deadline&)`; if sleep() returns false, the wait
-/// ends.
-template <class Source, class Look>
-bool wait_until(Source& source, const Deadline& deadline, Look look) {
-    if (look()) return true;
-    if (deadline.passed()) return false;
-    const auto spin_end = std::min(Deadline::Clock::now() + spin_time(), deadline.point());
-    while (Deadline::Clock::now() < spin_end)
-        for (int i = 0; i < 16; ++i)
-            if (look()) return true;
-    while (!deadline.passed()) {
-        if (!source.arm().ok()) return false;
-        if (look()) return true;
-        const bool patient = source.sleep(deadline);
-        if (look()) return true;
-        if (!patient) return false;
-    }
-    return false;
-}
 
 }  // namespace viaduct

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <span>
 
-#include "core/export.hpp"
-#include "core/status.hpp"
+#include "viaduct/detail/export.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct {
 

@@ -6,10 +6,10 @@
 #include <memory>
 #include <span>
 
-#include "core/completion_queue.hpp"
-#include "core/device.hpp"
-#include "core/shared_receive_queue.hpp"
-#include "core/state_machine.hpp"
+#include "viaduct/completion_queue.hpp"
+#include "viaduct/detail/state_machine.hpp"
+#include "viaduct/device.hpp"
+#include "viaduct/shared_receive_queue.hpp"
 
 namespace viaduct {
 
@@ -65,10 +65,10 @@ public:
     const Device& device() const noexcept { return owner_; }
 
     /// Values since the endpoint was created. Takes no lock.
-    EndpointCounters counters() const noexcept { return endpoint_->counters(); }
+    EndpointCounters counters() const noexcept;
 
     /// The process at the other end of the connection; 0 if there is none or it is not known.
-    pid_t peer_process() const noexcept { return endpoint_->peer_process(); }
+    pid_t peer_process() const noexcept;
 
     /// Changes attributes and domain. InvalidState: not Unconnected. Attributes: as create().
     Status modify(const EndpointAttributes& attributes, std::shared_ptr<ProtectionDomain> domain) noexcept;
@@ -82,15 +82,9 @@ public:
         return endpoint_->post_send(requests, posted);
     }
     [[gnu::always_inline]] Status post_send(const SendRequest& request) noexcept {
-        if (try_post_send(request)) [[likely]]
+        if (endpoint_->try_post_send(request)) [[likely]]
             return {};
         return post(request);
-    }
-
-    /// Posts a request of a common kind if that is possible now. Otherwise returns false without any effect, and
-    /// post_send() has to post the request or report the error.
-    [[gnu::always_inline]] bool try_post_send(const SendRequest& request) noexcept {
-        return endpoint_->try_post_send(request);
     }
 
     /// Posts requests to the receive queue; errors as post_send(). Receives can be posted before the endpoint is
@@ -100,30 +94,9 @@ public:
         return endpoint_->post_receive(requests, posted);
     }
     [[gnu::always_inline]] Status post_receive(const ReceiveRequest& request) noexcept {
-        if (try_post_receive(request)) [[likely]]
+        if (endpoint_->try_post_receive(request)) [[likely]]
             return {};
         return post(request);
-    }
-    [[gnu::always_inline]] bool try_post_receive(const ReceiveRequest& request) noexcept {
-        return endpoint_->try_post_receive(request);
-    }
-
-    // As post_send() and post_receive() with one signaled request that has one piece, no immediate data, and is not
-    // fenced or solicited. These take the fewest instructions. They return null if the request was posted, otherwise
-    // the error, which the thread has to read before its next call.
-    [[gnu::always_inline]] const Status* send_one(std::uint64_t context, const Sge& piece) noexcept {
-        return endpoint_->send_one(context, piece.address, piece.length, piece.key);
-    }
-    [[gnu::always_inline]] const Status* write_one(std::uint64_t context, const Sge& piece,
-                                                   const RemoteAddress& remote) noexcept {
-        return endpoint_->write_one(context, piece.address, piece.length, piece.key, remote.address, remote.key);
-    }
-    [[gnu::always_inline]] const Status* read_one(std::uint64_t context, const Sge& piece,
-                                                  const RemoteAddress& remote) noexcept {
-        return endpoint_->read_one(context, piece.address, piece.length, piece.key, remote.address, remote.key);
-    }
-    [[gnu::always_inline]] const Status* receive_one(std::uint64_t context, const Sge& piece) noexcept {
-        return endpoint_->receive_one(context, piece.address, piece.length, piece.key);
     }
 
     /// Posts a request to bind the window; it then gives access to this memory only. The request is processed in the
@@ -174,9 +147,6 @@ public:
     /// disconnect() is called.
     void terminate() noexcept;
 
-    /// As terminate(), but the peer gets Lost. For errors that a front-end detects.
-    void fail() noexcept;
-
     /// Ends the connection when the requests in the send queue have completed; does not wait for them. Both
     /// ends then get Disconnected, this one possibly during the call. If the connection breaks first, both get Lost.
     /// Requests that are posted in the meantime complete as Flushed, after the others. InvalidState: not connected.
@@ -197,13 +167,14 @@ private:
     Status post(const SendRequest& request) noexcept;
     Status post(const ReceiveRequest& request) noexcept;
     bool apply(EndpointTrigger trigger) noexcept { return state_.apply(trigger); }
-    std::uint32_t last_outstanding(QueueKind queue) const noexcept { return endpoint_->last_outstanding(queue); }
+    backend::Endpoint& backend() const noexcept;
+    void fail() noexcept;
     void set_addresses(const Address& local, const Address& remote) noexcept;
     void count(const ConnectionEvent& event) noexcept;
     void forget_events() noexcept;
     EndpointTrigger trigger_of(const ConnectionEvent& event) const noexcept;
 
-    StateMachine state_;
+    detail::StateMachine state_;
     const DeviceAttributes& device_;
     const EndpointState after_refusal_;
     EndpointAttributes attributes_;
@@ -213,7 +184,7 @@ private:
     std::shared_ptr<SharedReceiveQueue> shared_receives_;
     EndpointObserver* observer_;
     std::unique_ptr<EventChannel<ConnectionEvent>> events_;  // null: there is an observer
-    Owned<backend::Endpoint> endpoint_;
+    Owned<detail::PostInterface> endpoint_;
     Device& owner_;
     std::uint32_t send_depth_ = 0;
     std::uint32_t receive_depth_ = 0;

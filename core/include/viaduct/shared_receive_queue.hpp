@@ -6,7 +6,8 @@
 #include <mutex>
 #include <span>
 
-#include "core/device.hpp"
+#include "viaduct/detail/data_path.hpp"
+#include "viaduct/device.hpp"
 
 namespace viaduct {
 
@@ -36,21 +37,21 @@ public:
 
     /// The number of receives that wait for a message. Some devices also count those that have been taken and not yet
     /// polled.
-    std::uint32_t outstanding() const noexcept { return queue_->outstanding(); }
+    std::uint32_t outstanding() const noexcept;
 
     /// Whether the queue has endpoints.
-    bool in_use() const noexcept { return users.in_use(); }
-    UseCount users;  ///< maintained by the core
+    bool in_use() const noexcept { return users_.in_use(); }
 
 private:
     friend struct Internals;
 
     SharedReceiveQueue(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<backend::SharedReceiveQueue> queue,
                        std::uint32_t depth) noexcept;
-    backend::SharedReceiveQueue& backend() noexcept { return *queue_; }
+    backend::SharedReceiveQueue& backend() const noexcept;
 
     std::shared_ptr<ProtectionDomain> domain_;
-    Owned<backend::SharedReceiveQueue> queue_;
+    detail::UseCount users_;
+    Owned<detail::ReceiveInterface> queue_;
     std::mutex mutex_;  // held by arm_limit() and resize(); guards depth_
     std::uint32_t depth_;
 };

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "core/export.hpp"
+#include "viaduct/detail/export.hpp"
 
 namespace viaduct {
 
@@ -54,7 +54,7 @@ public:
 
     /// Why the call failed, in words. The text belongs to the thread that made the call, and may change with its next
     /// call that fails: read it before, and on no other thread. To keep it, copy it: StatusError and std::string own
-    /// theirs, and so does Reason (core/reason.hpp), which allocates nothing.
+    /// theirs, and so does Reason (viaduct/reason.hpp), which allocates nothing.
     constexpr const char* where() const noexcept { return where_; }
 
     /// Throws StatusError unless the call succeeded.

@@ -5,16 +5,12 @@
 #include <array>
 #include <cstddef>
 
-#include "core/export.hpp"
-#include "core/status.hpp"
+#include "viaduct/detail/export.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct {
 
-/// Formats text for Status::where(), printf-style. It belongs to the calling thread and stays valid until the thread
-/// has formatted three more; Reason keeps it longer and takes it to other threads.
-VIADUCT_EXPORT const char* explain(const char* format, ...) noexcept __attribute__((format(printf, 1, 2)));
-
-/// A copy of such a text. Longer text is cut off.
+/// A copy of the text of a Status, which stays valid and may go to other threads. Longer text is cut off.
 class Reason {
 public:
     static constexpr std::size_t capacity = 192;

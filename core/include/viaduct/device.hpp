@@ -11,26 +11,29 @@
 #include <memory>
 #include <string_view>
 
-#include "core/backend.hpp"
-#include "core/connection.hpp"
-#include "core/counters.hpp"
-#include "core/export.hpp"
-#include "core/owned.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/connection.hpp"
+#include "viaduct/counters.hpp"
+#include "viaduct/detail/export.hpp"
+#include "viaduct/detail/owned.hpp"
+#include "viaduct/detail/use_count.hpp"
+#include "viaduct/events.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct {
 
+namespace backend {
+class Channel;
+class CompletionQueue;
 class Device;
+class MemoryRegion;
+class MemoryWindow;
+class ProtectionDomain;
+class Provider;
+class SharedReceiveQueue;
+}  // namespace backend
 
-/// Counts the users of an object.
-class UseCount {
-public:
-    void add() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
-    void remove() noexcept { users_.fetch_sub(1, std::memory_order_acq_rel); }
-    bool in_use() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
-
-private:
-    std::atomic<std::uint32_t> users_{0};
-};
+class Device;
 
 /// A protection domain: endpoints can only use the memory regions of their own domain.
 class VIADUCT_EXPORT ProtectionDomain {
@@ -41,8 +44,7 @@ public:
     const std::shared_ptr<Device>& device() const noexcept { return device_; }
 
     /// Whether the domain has regions, windows or endpoints.
-    bool in_use() const noexcept { return users.in_use(); }
-    UseCount users;  ///< maintained by the core
+    bool in_use() const noexcept { return users_.in_use(); }
 
 private:
     friend struct Internals;
@@ -51,6 +53,7 @@ private:
     const backend::ProtectionDomain& backend() const noexcept { return *domain_; }
 
     std::shared_ptr<Device> device_;
+    detail::UseCount users_;
     Owned<backend::ProtectionDomain> domain_;
 };
 
@@ -70,7 +73,7 @@ public:
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
 
     /// Identifies the region in the requests of this process (Sge::key) and of peers (RemoteAddress::key). Never 0.
-    std::uint32_t key() const noexcept { return region_->key(); }
+    std::uint32_t key() const noexcept { return key_; }
 
     /// Changes domain and access or, on failure, nothing. Must not be called by two threads at the same time.
     Status modify(std::shared_ptr<ProtectionDomain> domain, Access access);
@@ -90,6 +93,7 @@ private:
 
     std::shared_ptr<ProtectionDomain> domain_;
     Owned<backend::MemoryRegion> region_;
+    std::uint32_t key_;
     void* address_;
     std::uint64_t length_;
     Access access_;
@@ -110,7 +114,7 @@ public:
 
     /// The key of the last Endpoint::bind(), valid once the bind completes. Never 0, and different from the keys of the
     /// last hundred binds.
-    std::uint32_t key() const noexcept { return window_->key(); }
+    std::uint32_t key() const noexcept;
 
 private:
     friend struct Internals;
@@ -163,14 +167,10 @@ public:
 
     ~Device();
 
-    const DeviceAttributes& attributes() const noexcept { return device_->attributes(); }
+    const DeviceAttributes& attributes() const noexcept { return attributes_; }
 
     /// The backend, as backend_name() returns it.
     std::string_view backend_of() const noexcept { return backend_; }
-
-    /// The API that uses the device, for diagnostics: static text, "core" unless a front-end has set it.
-    const char* api() const noexcept { return api_.load(std::memory_order_relaxed); }
-    void set_api(const char* api) noexcept { api_.store(api, std::memory_order_relaxed); }
 
     /// For poll(2) and epoll(7): readable while there are asynchronous events. Owned by the device. -1: the descriptor
     /// could not be created, or the device has an observer.
@@ -216,8 +216,9 @@ private:
 
     const std::unique_ptr<KeptEvents> kept_;  // null: there is an observer
     Owned<backend::Device> device_;
+    const DeviceAttributes& attributes_;
     const std::string_view backend_;
-    std::atomic<const char*> api_{"core"};
+    std::atomic<const char*> api_{"core"};  // that uses the device, for diagnostics: static text
     Events events_;
     EndpointCounters closed_;  // the sum of the endpoints that are destroyed; guarded by the lock of the registry
 };

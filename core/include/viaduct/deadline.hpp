@@ -49,13 +49,4 @@ private:
 /// What ended a sleep: an event, the deadline, a signal, or that the object of the wait was closed.
 enum class Woken : std::uint8_t { Ready, Late, Signal, Closed };
 
-/// Waits on a condition variable until `ready()` returns true or the deadline has passed.
-template <class Condition, class Lock, class Ready>
-void await_condition(Condition& condition, Lock& lock, const Deadline& deadline, Ready ready) {
-    if (deadline.infinite())
-        condition.wait(lock, ready);
-    else
-        condition.wait_until(lock, deadline.point(), ready);
-}
-
 }  // namespace viaduct

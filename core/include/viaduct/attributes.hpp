@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/address.hpp"
-#include "core/export.hpp"
-#include "core/status.hpp"
+#include "viaduct/address.hpp"
+#include "viaduct/detail/export.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct {
 

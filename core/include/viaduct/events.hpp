@@ -4,12 +4,12 @@
 
 #include <cstdint>
 
-#include "core/address.hpp"
-#include "core/attributes.hpp"
-#include "core/export.hpp"
-#include "core/failed_request.hpp"
-#include "core/reason.hpp"
-#include "core/work.hpp"
+#include "viaduct/address.hpp"
+#include "viaduct/attributes.hpp"
+#include "viaduct/detail/export.hpp"
+#include "viaduct/failed_request.hpp"
+#include "viaduct/reason.hpp"
+#include "viaduct/work.hpp"
 
 namespace viaduct {
 

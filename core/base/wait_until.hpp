@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How calls wait for completions: they poll for a short time, and then sleep.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include "viaduct/deadline.hpp"
+#include "viaduct/detail/export.hpp"
+
+namespace viaduct {
+
+/// How long waits poll before they sleep: VIADUCT_SPIN_US, by default 50 microseconds, or 0 on a single CPU.
+VIADUCT_EXPORT std::chrono::nanoseconds spin_time() noexcept;
+
+/// Calls `look` until it returns true or the deadline has passed: polls for spin_time(), then arms the source, looks
+/// again and sleeps. The library waits for completions only in this function. Returns what the last `look` returned.
+/// A source has the functions `Status arm()` and `bool sleep(const Deadline&)`; if sleep() returns false, the wait
+/// ends.
+template <class Source, class Look>
+bool wait_until(Source& source, const Deadline& deadline, Look look) {
+    if (look()) return true;
+    if (deadline.passed()) return false;
+    const auto spin_end = std::min(Deadline::Clock::now() + spin_time(), deadline.point());
+    while (Deadline::Clock::now() < spin_end)
+        for (int i = 0; i < 16; ++i)
+            if (look()) return true;
+    while (!deadline.passed()) {
+        if (!source.arm().ok()) return false;
+        if (look()) return true;
+        const bool patient = source.sleep(deadline);
+        if (look()) return true;
+        if (!patient) return false;
+    }
+    return false;
+}
+
+}  // namespace viaduct
