@@ -190,7 +190,7 @@ bool Device::enter(std::uint32_t number, const CompletionQueue& receives, Endpoi
 
 void Device::leave(std::uint32_t number) noexcept { directory_[number].receives.store(nullptr); }
 
-void Device::watch(std::uint32_t number) noexcept {
+void Device::watch_consumer(std::uint32_t number) noexcept {
     {
         const std::lock_guard lock(mutex_);
         watch_[number] = Watch::Polled;

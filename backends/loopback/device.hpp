@@ -101,7 +101,7 @@ public:
     void leave(std::uint32_t number) noexcept;
 
     /// Makes the agent check periodically whether the consumer of a connection still polls.
-    void watch(std::uint32_t number) noexcept;
+    void watch_consumer(std::uint32_t number) noexcept;
     void ring_all_connections() noexcept;
 
     /// Returns the connection with this number, or null if there is none.

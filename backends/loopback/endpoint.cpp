@@ -234,7 +234,7 @@ bool Endpoint::serve(Connection& connection) noexcept {
     }
     if (!receive_.needs_wakeup() && !std::exchange(watched_, true)) {
         receive_polls_seen_ = receive_.completions().polls();
-        device_.watch(connection.number());
+        device_.watch_consumer(connection.number());
     }
     return polled;
 }

@@ -72,7 +72,7 @@ void Connection::open(const std::shared_ptr<Link>& link, const End& peer) noexce
     remote_attributes_ = peer.attributes;
 }
 
-Status Connection::accept(std::shared_ptr<Link> link, const End& peer, const Service& answered_by,
+Status Connection::accept(const std::shared_ptr<Link>& link, const End& peer, const Service& answered_by,
                           const PrivateData& private_data, const ConnectionEvent& established) {
     if (const Status status = take_number(); !status.ok()) return status;
     open(link, peer);

@@ -31,7 +31,7 @@ public:
     Status connect(const ConnectParameters& parameters);
 
     /// Accepts a request that has arrived over the link. NoResources. Throws std::bad_alloc.
-    Status accept(std::shared_ptr<Link> link, const End& peer, const Service& answered_by,
+    Status accept(const std::shared_ptr<Link>& link, const End& peer, const Service& answered_by,
                   const PrivateData& private_data, const ConnectionEvent& established);
 
     /// Reports whether it waits for a peer-to-peer request.

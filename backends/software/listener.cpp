@@ -48,9 +48,10 @@ Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData&
         if (!own.is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
         if (answered_) return {Code::TimedOut, "the request was already answered"};
         if (!is_wanted()) return {Code::TimedOut, "the requester has given up or has ended"};
-        const Status status =
-            std::make_shared<Connection>(*node_, own)
-                ->accept(link_, message_.end, answered_by_, private_data, {.kind = ConnectionEventKind::Established});
+        const auto connection = std::make_shared<Connection>(*node_, own);
+        const std::shared_ptr<Link> link = link_;  // which may be lost meanwhile
+        const Status status = connection->accept(link, message_.end, answered_by_, private_data,
+                                                 {.kind = ConnectionEventKind::Established});
         if (!status.ok()) return status;
         answered_ = true;
         leave();
