@@ -6,12 +6,13 @@
 #include "backends/loopback/receive_queue.hpp"
 #include "backends/loopback/region_table.hpp"
 #include "backends/loopback/send_queue.hpp"
+#include "backends/support/direct_posts.hpp"
 #include "backends/support/endpoint_base.hpp"
 #include "core/backend.hpp"
 
 namespace viaduct::loopback {
 
-class Endpoint final : public support::EndpointBase<Endpoint, Device> {
+class Endpoint final : public support::EndpointBase<Endpoint, Device, support::DirectPosts<Endpoint>> {
 public:
     Endpoint(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
@@ -19,27 +20,9 @@ public:
     Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override {
         return send_.post_all(requests, posted);
     }
-    bool try_post_send(const SendRequest& request) noexcept override { return send_.try_post(request); }
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
         return receive_.post_all(requests, posted);
-    }
-    bool try_post_receive(const ReceiveRequest& request) noexcept override { return receive_.try_post(request); }
-    const Status* send_one(std::uint64_t context, void* address, std::uint32_t length,
-                           std::uint32_t key) noexcept override {
-        return send_.send_one(context, address, length, key);
-    }
-    const Status* write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
-                            std::uint64_t remote_address, std::uint32_t remote_key) noexcept override {
-        return send_.write_one(context, address, length, key, remote_address, remote_key);
-    }
-    const Status* read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
-                           std::uint64_t remote_address, std::uint32_t remote_key) noexcept override {
-        return send_.read_one(context, address, length, key, remote_address, remote_key);
-    }
-    const Status* receive_one(std::uint64_t context, void* address, std::uint32_t length,
-                              std::uint32_t key) noexcept override {
-        return receive_.receive_one(context, address, length, key);
     }
     pid_t peer_process() const noexcept override { return peer_process_.load(std::memory_order_relaxed); }
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
@@ -93,6 +76,7 @@ public:
 
 private:
     friend EndpointBase;
+    friend support::DirectPosts<Endpoint>;
     enum LocalUse : unsigned { local_read = 1, local_write = 2 };
     unsigned local_uses(const RegionView& region) const noexcept;
     template <class Change>

@@ -20,8 +20,8 @@ namespace viaduct::support {
 ///   - regions(): the table of keys, a Windows;
 ///   - flusher();
 ///   - connection_number(): of the connection, at this end.
-template <class Self, class Device>
-class EndpointBase : public backend::Endpoint {
+template <class Self, class Device, class Base = backend::Endpoint>
+class EndpointBase : public Base {
 public:
     std::uint32_t outstanding(QueueKind queue) const noexcept override {
         return queue == QueueKind::Send ? self().send_.outstanding() : self().receive_.outstanding();

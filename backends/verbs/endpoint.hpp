@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <optional>
 
+#include "backends/support/direct_posts.hpp"
 #include "backends/verbs/agent.hpp"
 #include "backends/verbs/peer_connector.hpp"
 #include "backends/verbs/queue_pair.hpp"
@@ -22,35 +23,17 @@ class SharedReceiveQueue;
 /// Thread-safe. Requests are posted with the mutexes of the queues held; everything else happens with the control lock
 /// of the card held, which is acquired first. Each connection has a new queue pair, created in advance, so that remains
 /// of an old connection cannot disturb a new one.
-class Endpoint final : public backend::Endpoint, private LinkOwner {
+class Endpoint final : public support::DirectPosts<Endpoint>, private LinkOwner {
 public:
     static Result<std::unique_ptr<Endpoint>> create(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
 
-    bool try_post_send(const SendRequest& request) noexcept override { return send_.try_post(request); }
     Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override {
         return send_.post(requests, posted);
     }
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
-    bool try_post_receive(const ReceiveRequest& request) noexcept override { return receive_.try_post(request); }
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
         return receive_.post(requests, posted);
-    }
-    const Status* send_one(std::uint64_t context, void* address, std::uint32_t length,
-                           std::uint32_t key) noexcept override {
-        return send_.send_one(context, address, length, key);
-    }
-    const Status* write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
-                            std::uint64_t remote_address, std::uint32_t remote_key) noexcept override {
-        return send_.write_one(context, address, length, key, remote_address, remote_key);
-    }
-    const Status* read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
-                           std::uint64_t remote_address, std::uint32_t remote_key) noexcept override {
-        return send_.read_one(context, address, length, key, remote_address, remote_key);
-    }
-    const Status* receive_one(std::uint64_t context, void* address, std::uint32_t length,
-                              std::uint32_t key) noexcept override {
-        return receive_.receive_one(context, address, length, key);
     }
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
     std::uint32_t last_outstanding(QueueKind queue) const noexcept override {
@@ -82,6 +65,7 @@ public:
     void end_attempt(const ConnectionEvent& event) noexcept;
 
 private:
+    friend support::DirectPosts<Endpoint>;
     enum class State : std::uint8_t { Idle, Resolving, PeerToPeer, Connecting, Accepting, Connected, Broken };
 
     /// The connection ends when the send queue is empty.

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls of an endpoint that post one request of a common kind, for backends whose queues have a short path for
+// them.
+#pragma once
+
+#include <cstdint>
+
+#include "core/backend.hpp"
+
+namespace viaduct::support {
+
+/// The base of an endpoint, `Self`, which makes this class a friend and has the queues send_ and receive_.
+template <class Self>
+class DirectPosts : public backend::Endpoint {
+public:
+    bool try_post_send(const SendRequest& request) noexcept override { return self().send_.try_post(request); }
+    bool try_post_receive(const ReceiveRequest& request) noexcept override { return self().receive_.try_post(request); }
+    const Status* send_one(std::uint64_t context, void* address, std::uint32_t length,
+                           std::uint32_t key) noexcept override {
+        return self().send_.send_one(context, address, length, key);
+    }
+    const Status* write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                            std::uint64_t remote_address, std::uint32_t remote_key) noexcept override {
+        return self().send_.write_one(context, address, length, key, remote_address, remote_key);
+    }
+    const Status* read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
+                           std::uint64_t remote_address, std::uint32_t remote_key) noexcept override {
+        return self().send_.read_one(context, address, length, key, remote_address, remote_key);
+    }
+    const Status* receive_one(std::uint64_t context, void* address, std::uint32_t length,
+                              std::uint32_t key) noexcept override {
+        return self().receive_.receive_one(context, address, length, key);
+    }
+
+private:
+    friend Self;
+    template <class, class, class>
+    friend class EndpointBase;
+    DirectPosts() = default;
+
+    Self& self() noexcept { return static_cast<Self&>(*this); }
+};
+
+}  // namespace viaduct::support
