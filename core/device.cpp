@@ -8,6 +8,7 @@
 #include "core/log.hpp"
 #include "core/provider.hpp"
 #include "core/registry.hpp"
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/endpoint.hpp"
 
 namespace viaduct {
@@ -37,7 +38,7 @@ Result<AsyncEvent> Device::next_event(const Deadline& deadline) {
 }
 
 DeviceCounters Device::counters() const {
-    const std::lock_guard guard(Registry::instance().lock);
+    const LockGuard guard(Registry::instance().lock);
     EndpointCounters open;
     for (const Endpoint* endpoint : Registry::instance().endpoints)
         if (&endpoint->device() == this) open += endpoint->counters();

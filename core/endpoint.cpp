@@ -8,6 +8,7 @@
 #include "core/limits.hpp"
 #include "core/registry.hpp"
 #include "core/state_machine.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct {
 namespace {
@@ -168,7 +169,7 @@ void Endpoint::count(const ConnectionEvent& event) noexcept {
 }
 
 void Endpoint::set_addresses(const Address& local, const Address& remote) noexcept {
-    const std::lock_guard guard(Registry::instance().lock);
+    const LockGuard guard(Registry::instance().lock);
     addresses_ = {.local = local, .remote = remote};
     if (local.host.empty()) addresses_.local.host = device_.host;
 }

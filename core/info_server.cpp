@@ -40,7 +40,7 @@ InfoServer& info_server() {
 std::string info_socket_prefix() { return fmt::format("viaduct/info/{}/", geteuid()); }
 
 Status InfoServer::open() noexcept try {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
     timer_ = UniqueFd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     Status status = !epoll_ || !timer_ ? Status::from_errno(errno, "epoll or timer") : listen();
@@ -72,8 +72,14 @@ Status InfoServer::listen() {
 }
 
 void InfoServer::close() noexcept {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     close_locked();
+}
+
+void InfoServer::close_inherited(void* server) noexcept {
+    auto& own = *static_cast<InfoServer*>(server);
+    own.mutex_.assume_held();
+    own.close_locked();
 }
 
 void InfoServer::close_locked() noexcept {
@@ -90,7 +96,7 @@ bool InfoServer::watch(int fd, std::uint32_t events, std::uint64_t number) noexc
 }
 
 void InfoServer::serve() noexcept try {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     if (!epoll_) return;
     std::array<epoll_event, 18> events;
     const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
@@ -104,7 +110,7 @@ void InfoServer::serve() noexcept try {
             write(clients_[number]);
     }
 } catch (const std::exception&) {
-    const std::lock_guard guard(mutex_);
+    const LockGuard guard(mutex_);
     log(LogLevel::Info, "a question about this process is not answered: out of memory");
     pause();
 }

@@ -25,7 +25,10 @@ public:
     void close() noexcept;
 
     /// Readable when serve() has something to do.
-    int fd() const noexcept { return epoll_.get(); }
+    int fd() noexcept {
+        const LockGuard guard(mutex_);
+        return epoll_.get();
+    }
     void serve() noexcept;
 
 private:
@@ -36,22 +39,22 @@ private:
         Deadline until = Deadline::never();
     };
 
-    void close_locked() noexcept;
-    static void close_inherited(void* server) noexcept { static_cast<InfoServer*>(server)->close_locked(); }
-    Status listen();  // throws std::bad_alloc
-    bool watch(int fd, std::uint32_t events, std::uint64_t number) noexcept;
-    void accept_clients();
-    void greet(UniqueFd socket, const std::shared_ptr<const std::string>& document);
-    void write(Client& client) noexcept;
-    void drop_late() noexcept;
-    void pause() noexcept;
+    void close_locked() noexcept VIADUCT_REQUIRES(mutex_);
+    static void close_inherited(void* server) noexcept;
+    Status listen() VIADUCT_REQUIRES(mutex_);  // throws std::bad_alloc
+    bool watch(int fd, std::uint32_t events, std::uint64_t number) noexcept VIADUCT_REQUIRES(mutex_);
+    void accept_clients() VIADUCT_REQUIRES(mutex_);
+    void greet(UniqueFd socket, const std::shared_ptr<const std::string>& document) VIADUCT_REQUIRES(mutex_);
+    void write(Client& client) noexcept VIADUCT_REQUIRES(mutex_);
+    void drop_late() noexcept VIADUCT_REQUIRES(mutex_);
+    void pause() noexcept VIADUCT_REQUIRES(mutex_);
 
-    ProcessMutex mutex_{close_inherited, this};  // guards the members below
-    UniqueFd epoll_;
-    UniqueFd listener_;
-    UniqueFd timer_;
-    bool paused_ = false;  // the listener is not watched
-    std::array<Client, 16> clients_;
+    ProcessMutex mutex_{close_inherited, this};
+    UniqueFd epoll_ VIADUCT_GUARDED_BY(mutex_);
+    UniqueFd listener_ VIADUCT_GUARDED_BY(mutex_);
+    UniqueFd timer_ VIADUCT_GUARDED_BY(mutex_);
+    bool paused_ VIADUCT_GUARDED_BY(mutex_) = false;  // the listener is not watched
+    std::array<Client, 16> clients_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 InfoServer& info_server();

@@ -21,6 +21,7 @@
 #include "core/info_server.hpp"
 #include "core/registry.hpp"
 #include "viaduct/deadline.hpp"
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/endpoint.hpp"
 
 namespace viaduct {
@@ -83,7 +84,7 @@ std::string describe_devices(std::string& backends) {
     ArrayText text;
     std::set<std::string_view> names;
     std::map<const Device*, EndpointCounters> open;
-    const std::lock_guard guard(registry.lock);
+    const LockGuard guard(registry.lock);
     for (const Endpoint* endpoint : registry.endpoints) open[&endpoint->device()] += endpoint->counters();
     for (const Device* device : registry.devices) {
         const DeviceAttributes& attributes = device->attributes();
@@ -129,7 +130,7 @@ std::string describe_endpoints(std::size_t& count) {
     ArrayText text;
     const Endpoint* last = nullptr;
     for (std::size_t listed = 0; listed < max_listed;) {
-        const std::lock_guard guard(registry.lock);
+        const LockGuard guard(registry.lock);
         count = registry.endpoints.size();
         auto next = registry.endpoints.upper_bound(last);
         if (next == registry.endpoints.end()) break;
@@ -144,7 +145,7 @@ std::string describe_endpoints(std::size_t& count) {
 std::string describe_listeners() {
     Registry& registry = Registry::instance();
     ArrayText text;
-    const std::lock_guard guard(registry.lock);
+    const LockGuard guard(registry.lock);
     for (const RegisteredListener* listener : registry.listeners)
         text.add({{"device", listener->attributes().name},
                   {"api", listener->api()},

@@ -19,6 +19,7 @@
 #include "core/base/log_limit.hpp"
 #include "core/base/settings.hpp"
 #include "core/base/waiting.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct {
 namespace {
@@ -108,11 +109,11 @@ struct Admission {
 
 /// Decides about a line.
 Admission admit(const char* format) noexcept {
-    static LogLimit limit;
-    static std::mutex mutex;
-    if (is_logged(LogLevel::Debug)) return {};             // who asks for all lines gets them
-    const std::unique_lock lock(mutex, std::try_to_lock);  // a child of fork() may find it locked
-    if (!lock) return {};
+    static Mutex mutex;
+    static LogLimit limit VIADUCT_GUARDED_BY(mutex);
+    if (is_logged(LogLevel::Debug)) return {};  // who asks for all lines gets them
+    if (!mutex.try_lock()) return {};           // a child of fork() may find it locked
+    const LockGuard lock(mutex, std::adopt_lock);
     const auto now = LogLimit::Clock::now();
     const auto verdict = limit.next(format, now);
     return {.verdict = verdict, .suppressed = limit.take_suppressed(now)};

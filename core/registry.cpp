@@ -25,6 +25,8 @@ Registry& Registry::instance() {
 
 void Registry::forget_all(void* registry) noexcept {
     auto& own = *static_cast<Registry*>(registry);
+    own.lock.assume_held();
+    own.attendance_.assume_held();
     own.devices.clear();
     own.endpoints.clear();
     own.listeners.clear();
@@ -33,10 +35,10 @@ void Registry::forget_all(void* registry) noexcept {
 }
 
 void Registry::add(Device& device) {
-    const std::lock_guard attendance(attendance_);
+    const LockGuard attendance(attendance_);
     attendants_.insert(&device);
     try {
-        const std::lock_guard guard(lock);
+        const LockGuard guard(lock);
         devices.insert(&device);
     } catch (...) {
         attendants_.erase(&device);
@@ -46,9 +48,9 @@ void Registry::add(Device& device) {
 }
 
 void Registry::remove(Device& device) noexcept {
-    const std::lock_guard attendance(attendance_);
+    const LockGuard attendance(attendance_);
     {
-        const std::lock_guard guard(lock);
+        const LockGuard guard(lock);
         devices.erase(&device);
     }
     if (attendants_.erase(&device) == 0 || attendant_ != &device) return;
@@ -74,22 +76,22 @@ void Registry::attend() noexcept {
 }
 
 void Registry::add(Endpoint& endpoint) {
-    const std::lock_guard guard(lock);
+    const LockGuard guard(lock);
     endpoints.insert(&endpoint);
 }
 
 void Registry::remove(Endpoint& endpoint) noexcept {
-    const std::lock_guard guard(lock);
+    const LockGuard guard(lock);
     if (endpoints.erase(&endpoint) != 0) endpoint.owner_.closed_ += endpoint.counters();
 }
 
 void Registry::add(const RegisteredListener& listener) {
-    const std::lock_guard guard(lock);
+    const LockGuard guard(lock);
     listeners.insert(&listener);
 }
 
 void Registry::remove(const RegisteredListener& listener) noexcept {
-    const std::lock_guard guard(lock);
+    const LockGuard guard(lock);
     listeners.erase(&listener);
 }
 

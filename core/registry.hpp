@@ -50,18 +50,18 @@ public:
     void remove(const RegisteredListener& listener) noexcept;
 
     ProcessMutex lock{forget_all, this};  ///< guards the sets, and what their members document
-    std::set<const Device*> devices;
-    std::set<const Endpoint*> endpoints;
-    std::set<const RegisteredListener*> listeners;
+    std::set<const Device*> devices VIADUCT_GUARDED_BY(lock);
+    std::set<const Endpoint*> endpoints VIADUCT_GUARDED_BY(lock);
+    std::set<const RegisteredListener*> listeners VIADUCT_GUARDED_BY(lock);
 
 private:
     Registry() = default;
     static void forget_all(void* registry) noexcept;
-    void attend() noexcept;
+    void attend() noexcept VIADUCT_REQUIRES(attendance_);
 
     ProcessMutex attendance_;
-    std::set<Device*> attendants_;  // open devices
-    Device* attendant_ = nullptr;   // the device whose thread answers; null: none
+    std::set<Device*> attendants_ VIADUCT_GUARDED_BY(attendance_);  // open devices
+    Device* attendant_ VIADUCT_GUARDED_BY(attendance_) = nullptr;   // the device whose thread answers; null: none
 };
 
 }  // namespace viaduct

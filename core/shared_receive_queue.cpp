@@ -33,7 +33,7 @@ Result<std::shared_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(std::shar
 }
 
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (limit > depth_) return {Code::InvalidParameter, "invalid limit of a shared receive queue"};
     return backend().arm_limit(limit);
 }
@@ -41,7 +41,7 @@ Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
 Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
     const DeviceAttributes& device = domain_->device()->attributes();
     if (const Status status = check_shared_depth(depth, device); !status.ok()) return status;
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (depth > depth_ && !device.capabilities.resizes_shared_receives)
         return {Code::Unsupported, "the device cannot enlarge a shared receive queue"};
     const Status status = backend().resize(depth);

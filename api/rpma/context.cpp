@@ -8,6 +8,7 @@
 #include "api/rpma/log.hpp"
 #include "core/base/fork.hpp"
 #include "core/base/internals.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::rpma {
 namespace {
@@ -29,7 +30,7 @@ struct Table {
     };
 
     /// Returns the place of a device, or the number of contexts if there is no room.
-    std::size_t place_of(const DeviceId& id) {
+    std::size_t place_of(const DeviceId& id) VIADUCT_REQUIRES(mutex) {
         const auto end = entries.begin() + static_cast<std::ptrdiff_t>(used);
         const auto place =
             static_cast<std::size_t>(std::ranges::find(entries.begin(), end, id, &Entry::id) - entries.begin());
@@ -39,12 +40,14 @@ struct Table {
 
     /// In a forked child: forgets the devices of the parent.
     static void forget_all(void* table) noexcept {
-        for (Entry& entry : static_cast<Table*>(table)->entries) entry.device.reset();
+        auto& own = *static_cast<Table*>(table);
+        own.mutex.assume_held();
+        for (Entry& entry : own.entries) entry.device.reset();
     }
 
-    ProcessMutex mutex{forget_all, this};  // guards the members below
-    std::array<Entry, max_devices> entries;
-    std::size_t used = 0;
+    ProcessMutex mutex{forget_all, this};
+    std::array<Entry, max_devices> entries VIADUCT_GUARDED_BY(mutex);
+    std::size_t used VIADUCT_GUARDED_BY(mutex) = 0;
 };
 
 Table& table() {
@@ -53,7 +56,7 @@ Table& table() {
 }
 
 Result<ibv_context*> context_of(const DeviceId& id) {
-    const std::lock_guard lock(table().mutex);
+    const LockGuard lock(table().mutex);
     const std::size_t place = table().place_of(id);
     if (place == max_devices) return Status(Code::NoResources, "too many devices");
     return reinterpret_cast<ibv_context*>(&contexts[place]);
@@ -64,14 +67,14 @@ Result<ibv_context*> context_of(const DeviceId& id) {
 std::optional<DeviceId> device_of(const ibv_context* context) noexcept {
     for (std::size_t place = 0; place < contexts.size(); ++place) {
         if (static_cast<const void*>(&contexts[place]) != context) continue;
-        const std::lock_guard lock(table().mutex);
+        const LockGuard lock(table().mutex);
         if (place < table().used) return table().entries[place].id;
     }
     return std::nullopt;
 }
 
 Result<std::shared_ptr<Device>> open_device(const DeviceId& id) {
-    const std::lock_guard lock(table().mutex);
+    const LockGuard lock(table().mutex);
     const std::size_t place = table().place_of(id);
     if (place == max_devices) return Status(Code::NoResources, "too many devices");
     auto& open = table().entries[place].device;

@@ -2,7 +2,6 @@
 // Names of errors and events. Their texts are those of librpma, because programs print them.
 #include <algorithm>
 #include <iterator>
-#include <mutex>
 #include <new>
 #include <set>
 #include <string>
@@ -10,6 +9,7 @@
 #include "api/rpma/api.hpp"
 #include "api/rpma/translate.hpp"
 #include "core/base/fork.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 using namespace viaduct;
 
@@ -52,7 +52,7 @@ public:
     /// Null: there are too many. Throws std::bad_alloc.
     const char* find(const std::string& text) {
         constexpr std::size_t most = 4096;
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         const auto found = texts_.find(text);
         if (found != texts_.end()) return found->c_str();
         return texts_.size() < most ? texts_.insert(text).first->c_str() : nullptr;
@@ -60,7 +60,7 @@ public:
 
 private:
     ProcessMutex mutex_;
-    std::set<std::string> texts_;
+    std::set<std::string> texts_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 Texts& texts() {

@@ -2,14 +2,13 @@
 // A queue of events between threads.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "core/base/waiting.hpp"
 #include "viaduct/deadline.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct {
 
@@ -19,7 +18,7 @@ class EventQueue {
 public:
     void push(Event event) {
         {
-            const std::lock_guard lock(mutex_);
+            const LockGuard lock(mutex_);
             if (closed_) return;
             events_.push_back(std::move(event));
         }
@@ -28,8 +27,8 @@ public:
 
     /// Takes the oldest event; nothing if the deadline passes, or if the queue is closed and empty.
     std::optional<Event> wait(const Deadline& deadline) {
-        std::unique_lock lock(mutex_);
-        await_condition(ready_, lock, deadline, [this] { return closed_ || !events_.empty(); });
+        const LockGuard lock(mutex_);
+        ready_.wait(mutex_, deadline, [this]() VIADUCT_REQUIRES(mutex_) { return closed_ || !events_.empty(); });
         if (events_.empty()) return std::nullopt;
         Event event = std::move(events_.front());
         events_.pop_front();
@@ -39,28 +38,28 @@ public:
     std::optional<Event> try_take() { return wait(Deadline::now()); }
 
     void clear() {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         events_.clear();
     }
 
     void close() {
         {
-            const std::lock_guard lock(mutex_);
+            const LockGuard lock(mutex_);
             closed_ = true;
         }
         ready_.notify_all();
     }
 
     bool closed() {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         return closed_;
     }
 
 private:
-    std::mutex mutex_;
-    std::condition_variable ready_;
-    std::deque<Event> events_;
-    bool closed_ = false;
+    Mutex mutex_;
+    ConditionVariable ready_;
+    std::deque<Event> events_ VIADUCT_GUARDED_BY(mutex_);
+    bool closed_ VIADUCT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace viaduct

@@ -8,11 +8,11 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <new>
 
 #include "core/base/fork.hpp"
 #include "core/base/reserved_memory.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
@@ -31,7 +31,7 @@ public:
     /// handle that used the slot before, or all zeros. Null: all slots are in use. Throws std::bad_alloc.
     template <class MakeFace>
     void* insert(std::uint8_t type, void* object, MakeFace make_face) {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         Slot* slot = take_slot();
         if (slot == nullptr) return nullptr;
         make_face(static_cast<void*>(slot->face.data()));
@@ -46,7 +46,7 @@ public:
     /// Invalidates a handle if it is that of this object; its face remains. Returns whether it was. Of concurrent
     /// calls, one returns true.
     bool end(void* handle, std::uint8_t type, const void* object) noexcept {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (object == nullptr || find(handle, type) != object) return false;
         end(static_cast<Slot*>(handle));
         return true;
@@ -141,7 +141,7 @@ private:
         return std::rotr(offset_of(pointer), std::countr_zero(sizeof(Slot)));
     }
 
-    Slot* take_slot() {
+    Slot* take_slot() VIADUCT_REQUIRES(mutex_) {
         const std::size_t used = used_.load(std::memory_order_relaxed);
         if (idle_ > idle_slots || (used == max_slots && idle_ != 0)) {
             Slot* slot = oldest_idle_;
@@ -166,6 +166,7 @@ private:
     /// In a forked child: invalidates the handles of the parent.
     static void forget_all(void* slots) noexcept {
         auto& own = *static_cast<HandleSlots*>(slots);
+        own.mutex_.assume_held();
         for (std::size_t place = 0; place < own.used_.load(); ++place) {
             Slot* const slot = own.base_.load() + place;
             if (slot->kind.load() == 0) continue;
@@ -177,7 +178,7 @@ private:
         }
     }
 
-    void end(Slot* slot) noexcept {
+    void end(Slot* slot) noexcept VIADUCT_REQUIRES(mutex_) {
         slot->kind.store(0, std::memory_order_release);
         if (newest_idle_ == nullptr)
             oldest_idle_ = slot;
@@ -193,10 +194,10 @@ private:
     std::atomic<std::uintptr_t> outside_{~std::uintptr_t{0}};  // the bits that the offset of no slot has
     std::atomic<Slot*> base_{&no_slot_};
     std::atomic<std::size_t> used_{0};      // number of slots that have been used
-    ProcessMutex mutex_{forget_all, this};  // guards the members below and changes of slots
-    Slot* oldest_idle_ = nullptr;
-    Slot* newest_idle_ = nullptr;
-    std::size_t idle_ = 0;
+    ProcessMutex mutex_{forget_all, this};  // guards changes of slots, too
+    Slot* oldest_idle_ VIADUCT_GUARDED_BY(mutex_) = nullptr;
+    Slot* newest_idle_ VIADUCT_GUARDED_BY(mutex_) = nullptr;
+    std::size_t idle_ VIADUCT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace viaduct

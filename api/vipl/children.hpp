@@ -3,8 +3,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <unordered_map>
+
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::vipl {
 
@@ -13,14 +14,14 @@ template <class Object>
 class Children {
 public:
     Object& add(std::unique_ptr<Object> object) {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         Object* key = object.get();
         return *objects_.emplace(key, std::move(object)).first->second;
     }
 
     /// Removes the object. Returns null if another thread has already removed it.
     std::unique_ptr<Object> remove(Object& object) noexcept {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         const auto found = objects_.find(&object);
         if (found == objects_.end()) return nullptr;
         auto owned = std::move(found->second);
@@ -30,25 +31,25 @@ public:
 
     void clear() noexcept {
         decltype(objects_) doomed;
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         doomed.swap(objects_);
     }
 
     std::size_t size() const noexcept {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         return objects_.size();
     }
 
     /// Calls `visit` for each object. No object can be removed meanwhile.
     template <class Visit>
     void for_each(Visit visit) const {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         for (const auto& child : objects_) visit(*child.second);
     }
 
 private:
-    mutable std::mutex mutex_;
-    std::unordered_map<Object*, std::unique_ptr<Object>> objects_;
+    mutable Mutex mutex_;
+    std::unordered_map<Object*, std::unique_ptr<Object>> objects_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::vipl

@@ -2,12 +2,10 @@
 // The outcome of a connection request, passed from the backend to the call that collects it.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
-
 #include "api/support/interruption.hpp"
 #include "core/backend.hpp"
 #include "core/base/waiting.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::vipl {
 
@@ -19,7 +17,7 @@ public:
 
     /// Returns false if a request is in progress, or after end().
     bool begin(Model model) noexcept {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (ended_ || phase_ == Phase::Pending) return false;
         model_ = model;
         phase_ = Phase::Pending;
@@ -29,7 +27,7 @@ public:
     /// Records the outcome. Does nothing if no request is in progress.
     void settle(const ConnectionEvent& event) noexcept {
         {
-            const std::lock_guard lock(mutex_);
+            const LockGuard lock(mutex_);
             if (phase_ != Phase::Pending) return;
             outcome_ = event;
             phase_ = Phase::Settled;
@@ -45,7 +43,7 @@ public:
     /// Abandons the request or its outcome. A thread that waits for it gets InvalidState.
     void abandon() noexcept {
         {
-            const std::lock_guard lock(mutex_);
+            const LockGuard lock(mutex_);
             phase_ = Phase::None;
         }
         changed_.notify_all();
@@ -54,7 +52,7 @@ public:
     /// As abandon(), and no request can begin any more.
     void end() noexcept {
         {
-            const std::lock_guard lock(mutex_);
+            const LockGuard lock(mutex_);
             ended_ = true;
         }
         abandon();
@@ -63,19 +61,19 @@ public:
     /// Collects the outcome. InvalidState: there is no request of this model. WouldBlock: the request is still in
     /// progress.
     Result<ConnectionEvent> try_take(Model model) {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         return take(model);
     }
 
     /// Like try_take(), but waits for the outcome; the request has its own deadline. WouldBlock: the wait was
     /// interrupted.
     Result<ConnectionEvent> wait(Model model) {
-        std::unique_lock lock(mutex_);
-        const auto settled = [this] { return phase_ != Phase::Pending; };
+        UniqueLock lock(mutex_);
+        const auto settled = [this]() VIADUCT_REQUIRES(mutex_) { return phase_ != Phase::Pending; };
         while (true) {
             {
                 const CancellationPoint here;
-                await_condition(changed_, lock, next_look(Deadline::never()), settled);
+                changed_.wait(mutex_, next_look(Deadline::never()), settled);
             }
             if (settled()) return take(model);
             lock.unlock();
@@ -88,19 +86,19 @@ public:
 private:
     enum class Phase : std::uint8_t { None, Pending, Settled };
 
-    Result<ConnectionEvent> take(Model model) {
+    Result<ConnectionEvent> take(Model model) VIADUCT_REQUIRES(mutex_) {
         if (phase_ == Phase::None || model_ != model) return Status(Code::InvalidState, "no connection request");
         if (phase_ == Phase::Pending) return Status(Code::WouldBlock, "the connection request is still pending");
         phase_ = Phase::None;
         return outcome_;
     }
 
-    std::mutex mutex_;  // guards the members below
-    std::condition_variable changed_;
-    Phase phase_ = Phase::None;
-    bool ended_ = false;
-    Model model_ = Model::ClientServer;
-    ConnectionEvent outcome_;
+    Mutex mutex_;
+    ConditionVariable changed_;
+    Phase phase_ VIADUCT_GUARDED_BY(mutex_) = Phase::None;
+    bool ended_ VIADUCT_GUARDED_BY(mutex_) = false;
+    Model model_ VIADUCT_GUARDED_BY(mutex_) = Model::ClientServer;
+    ConnectionEvent outcome_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::vipl

@@ -56,7 +56,7 @@ void Cq::deliver(const Completion& completion) noexcept {
 }
 
 bool Cq::next_entry(CqEntry& entry) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     while (entries_.empty())
         if (!take_one()) return false;
     entry = entries_.front();
@@ -80,7 +80,7 @@ void Cq::notify(VIP_PVOID context, NotifyHandler handler) {
 
 VIP_RETURN Cq::resize(std::uint32_t capacity) {
     Fifo<CqEntry> resized(capacity);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     while (take_one()) {
     }
     if (entries_.size() > capacity)
@@ -94,7 +94,7 @@ VIP_RETURN Cq::resize(std::uint32_t capacity) {
 }
 
 VIP_RETURN Cq::done(WorkQueue& queue, VIP_DESCRIPTOR** descriptor) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     while (queue.complete.empty() && take_one()) {
     }
     if (queue.complete.empty() && queue.outstanding() != 0) return VIP_NOT_DONE;
@@ -103,7 +103,7 @@ VIP_RETURN Cq::done(WorkQueue& queue, VIP_DESCRIPTOR** descriptor) noexcept {
 }
 
 bool Cq::empty(const WorkQueue& queue) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return queue.complete.empty() && queue.outstanding() == 0;
 }
 

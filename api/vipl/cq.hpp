@@ -4,12 +4,12 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
 #include "api/vipl/handles.hpp"
 #include "api/vipl/notify.hpp"
 #include "core/base/fifo.hpp"
 #include "viaduct/completion_queue.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::vipl {
 
@@ -54,14 +54,14 @@ public:
 
 private:
     Cq(Nic& nic, std::uint32_t capacity);
-    bool take_one() noexcept;
-    void deliver(const Completion& completion) noexcept;
+    bool take_one() noexcept VIADUCT_REQUIRES(mutex_);
+    void deliver(const Completion& completion) noexcept VIADUCT_REQUIRES(mutex_);
 
     Nic& nic_;
     std::shared_ptr<CompletionQueue> queue_;
-    std::mutex mutex_;      // guards the next two members and the lists of complete descriptors of the work queues
-    std::size_t capacity_;  // of entries_
-    Fifo<CqEntry> entries_;
+    Mutex mutex_;  // guards the lists of complete descriptors of the work queues, too
+    std::size_t capacity_ VIADUCT_GUARDED_BY(mutex_);  // of entries_
+    Fifo<CqEntry> entries_ VIADUCT_GUARDED_BY(mutex_);
     std::atomic<bool> overrun_{false};
     std::unique_ptr<Notifier> notifier_;
 };

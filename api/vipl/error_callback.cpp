@@ -20,9 +20,9 @@ void log_error(VIP_PVOID, VIP_ERROR_DESCRIPTOR* error) {
 struct ErrorReporter::Shared {
     EventQueue<VIP_ERROR_DESCRIPTOR> errors;
     Containment contain;
-    std::mutex mutex;  // guards the members below
-    Handler handler = log_error;
-    VIP_PVOID context = nullptr;
+    Mutex mutex;
+    Handler handler VIADUCT_GUARDED_BY(mutex) = log_error;
+    VIP_PVOID context VIADUCT_GUARDED_BY(mutex) = nullptr;
 };
 
 ErrorReporter::ErrorReporter(Containment contain) : shared_(std::make_shared<Shared>()) {
@@ -30,7 +30,7 @@ ErrorReporter::ErrorReporter(Containment contain) : shared_(std::make_shared<Sha
 }
 
 void ErrorReporter::set_handler(Handler handler, VIP_PVOID context) noexcept {
-    const std::lock_guard lock(shared_->mutex);
+    const LockGuard lock(shared_->mutex);
     shared_->handler = handler == nullptr ? log_error : handler;
     shared_->context = context;
 }
@@ -38,7 +38,7 @@ void ErrorReporter::set_handler(Handler handler, VIP_PVOID context) noexcept {
 void ErrorReporter::report(const VIP_ERROR_DESCRIPTOR& error) noexcept {
     try {
         shared_->errors.push(error);
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (!thread_.joinable()) thread_ = start_thread([shared = shared_] { serve(shared); });
     } catch (const std::exception& reason) {
         log(LogLevel::Error, "VIPL: asynchronous error not delivered: %s (%s)", to_string(error.ErrorCode),
@@ -51,7 +51,7 @@ void ErrorReporter::stop() noexcept {
     shared_->errors.clear();
     std::thread thread;
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         thread.swap(thread_);
     }
     end_thread(thread);
@@ -60,7 +60,7 @@ void ErrorReporter::stop() noexcept {
 void ErrorReporter::serve(const std::shared_ptr<Shared>& shared) {
     while (auto error = shared->errors.wait(Deadline::never())) {
         shared->contain(*error);
-        std::unique_lock lock(shared->mutex);
+        UniqueLock lock(shared->mutex);
         const Handler handler = shared->handler;
         VIP_PVOID const context = shared->context;
         lock.unlock();

@@ -4,11 +4,11 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "api/support/event_queue.hpp"
 #include "api/vipl/api.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::vipl {
 
@@ -38,8 +38,8 @@ private:
     static void serve(const std::shared_ptr<Shared>& shared);
 
     const std::shared_ptr<Shared> shared_;  // outlives a thread that calls stop() on itself
-    std::mutex mutex_;                      // guards thread_
-    std::thread thread_;
+    Mutex mutex_;
+    std::thread thread_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::vipl

@@ -4,6 +4,7 @@
 #include "api/vipl/ptag.hpp"
 #include "api/vipl/translate.hpp"
 #include "core/explain.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 using namespace viaduct;
 using namespace viaduct::vipl;
@@ -101,7 +102,7 @@ VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_
         if (ptag == nullptr) return failed(VIP_INVALID_PTAG, "Ptag is not a protection tag of this NIC");
         if (!nic.attributes().capabilities.keeps_keys)
             return failed(VIP_ERROR_NOT_SUPPORTED, "this device would change the handle of the region");
-        const std::lock_guard lock(nic.region_attributes);
+        const LockGuard lock(nic.region_attributes);
         return to_return(nic.regions.modify(region, ptag->domain(), access_of(*MemAttribs)));
     });
 }
@@ -109,7 +110,7 @@ VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_
 VIP_RETURN VipQueryMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemHandle,
                        VIP_MEM_ATTRIBUTES* MemAttribs) {
     return on_region(NicHandle, Address, MemHandle, MemAttribs, [&](Nic& nic, const MemoryRegion& region) {
-        const std::lock_guard lock(nic.region_attributes);
+        const LockGuard lock(nic.region_attributes);
         *MemAttribs = {.Ptag = nic.ptag_of(*region.domain()),
                        .EnableRdmaWrite = to_boolean(region.access().remote_write),
                        .EnableRdmaRead = to_boolean(region.access().remote_read)};

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "core/provider.hpp"
 #include "viaduct/attributes.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::vipl {
 
@@ -37,7 +37,7 @@ class NameServiceSlot {
 public:
     /// Returns false if the slot is not empty.
     bool fill(std::shared_ptr<const NameService> service) noexcept {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (service_ != nullptr) return false;
         service_ = std::move(service);
         return true;
@@ -45,18 +45,18 @@ public:
 
     /// Returns false if the slot is already empty.
     bool clear() noexcept {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         return std::exchange(service_, nullptr) != nullptr;
     }
 
     std::shared_ptr<const NameService> get() const noexcept {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         return service_;
     }
 
 private:
-    mutable std::mutex mutex_;
-    std::shared_ptr<const NameService> service_;
+    mutable Mutex mutex_;
+    std::shared_ptr<const NameService> service_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::vipl

@@ -92,7 +92,7 @@ Result<VIP_PROTECTION_HANDLE> Nic::add_ptag() {
 }
 
 Result<VIP_PROTECTION_HANDLE> Nic::create_ptag() {
-    const std::lock_guard lock(default_ptag_mutex_);
+    const LockGuard lock(default_ptag_mutex_);
     const bool is_default = resolve<Ptag>(default_ptag_) == nullptr;
     if (!is_default && !default_ptag_is_known_) {
         default_ptag_is_known_ = true;
@@ -107,7 +107,7 @@ Result<VIP_PROTECTION_HANDLE> Nic::create_ptag() {
 }
 
 Result<VIP_PROTECTION_HANDLE> Nic::default_ptag() {
-    const std::lock_guard lock(default_ptag_mutex_);
+    const LockGuard lock(default_ptag_mutex_);
     if (resolve<Ptag>(default_ptag_) != nullptr) return default_ptag_;
     const auto created = add_ptag();
     if (!created.ok()) return created;
@@ -149,7 +149,7 @@ bool Nic::has_work() const noexcept {
 }
 
 void Nic::register_region(std::unique_ptr<MemoryRegion> region) {
-    const std::lock_guard lock(region_attributes);
+    const LockGuard lock(region_attributes);
     revoked.remove(memory_of(*region));
     revoked.reserve(regions.size() + 1);
     regions.insert(std::move(region));

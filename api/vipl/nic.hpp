@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include "api/vipl/revoked_memory.hpp"
 #include "api/vipl/vi.hpp"
 #include "core/provider.hpp"
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/device.hpp"
 
 namespace viaduct::vipl {
@@ -61,8 +61,7 @@ public:
     Children<Ptag> ptags;
     RegionTable regions;
     RevokedMemory revoked;
-    std::mutex
-        region_attributes;  ///< held while adding a region, and while reading several attributes or changing them
+    Mutex region_attributes;  ///< held while adding a region, and while reading several attributes or changing them
     Children<Cq> cqs;
     Children<Vi> vis;
     Children<Connection> connections;
@@ -77,9 +76,10 @@ private:
 
     const DeviceId id_;
     std::string name_;
-    std::mutex default_ptag_mutex_;                 // guards the next two members
-    VIP_PROTECTION_HANDLE default_ptag_ = nullptr;  // stale if the program has destroyed it
-    bool default_ptag_is_known_ = false;            // whether the program has received it
+    Mutex default_ptag_mutex_;
+    VIP_PROTECTION_HANDLE default_ptag_ VIADUCT_GUARDED_BY(default_ptag_mutex_) =
+        nullptr;  // stale if the program has destroyed it
+    bool default_ptag_is_known_ VIADUCT_GUARDED_BY(default_ptag_mutex_) = false;  // whether the program has received it
 };
 
 /// Returns the device with this name: "VINIC", "VINIC<n>" (guide, section 6.5), the device's own name, or

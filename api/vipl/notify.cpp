@@ -31,7 +31,7 @@ struct Notifier::Mailbox {
 };
 
 void Notifier::request(Delivery delivery) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (mailbox_ == nullptr) {
         auto mailbox = std::make_shared<Mailbox>();
         thread_ = start_thread([mailbox, &queue = queue_] { serve(mailbox, queue); });
@@ -43,7 +43,7 @@ void Notifier::request(Delivery delivery) {
 void Notifier::stop() noexcept {
     std::thread thread;
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (mailbox_ == nullptr) return;
         mailbox_->requests.close();
         mailbox_->requests.clear();

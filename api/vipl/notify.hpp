@@ -4,10 +4,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "viaduct/completion_queue.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::vipl {
 
@@ -34,9 +34,9 @@ private:
     static void serve(const std::shared_ptr<Mailbox>& mailbox, CompletionQueue& queue);
 
     CompletionQueue& queue_;
-    std::mutex mutex_;                  // guards the members below
-    std::shared_ptr<Mailbox> mailbox_;  // outlives a thread that calls stop() on itself
-    std::thread thread_;
+    Mutex mutex_;
+    std::shared_ptr<Mailbox> mailbox_ VIADUCT_GUARDED_BY(mutex_);  // outlives a thread that calls stop() on itself
+    std::thread thread_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::vipl

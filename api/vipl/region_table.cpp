@@ -15,7 +15,7 @@ RegionTable::~RegionTable() {
 }
 
 std::size_t RegionTable::size() const noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return count_;
 }
 
@@ -41,7 +41,7 @@ const DescriptorMemory* RegionTable::find_for_descriptor(std::uint32_t key) noex
     if (key == free_key) return nullptr;
     Slot* slot = slots_.load(std::memory_order_acquire)->find(key);
     if (slot != nullptr && slot->descriptors.key.load(std::memory_order_acquire) == key) return &slot->descriptors;
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     slot = generations_.back()->find(key);
     const MemoryRegion* region = slot == nullptr ? nullptr : slot->region.load(std::memory_order_relaxed);
     if (region == nullptr || region->length() < sizeof(VIP_CONTROL_SEGMENT)) return nullptr;
@@ -59,7 +59,7 @@ void RegionTable::expect_descriptors(Slot& slot) noexcept {
 }
 
 Status RegionTable::modify(MemoryRegion& region, std::shared_ptr<ProtectionDomain> domain, Access access) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const Status status = region.modify(std::move(domain), access);
     if (Slot* slot = generations_.back()->find(region.key()); slot != nullptr && status.ok())
         slot->descriptors.domain.store(region.domain().get(), std::memory_order_relaxed);
@@ -67,14 +67,14 @@ Status RegionTable::modify(MemoryRegion& region, std::shared_ptr<ProtectionDomai
 }
 
 void RegionTable::insert(std::unique_ptr<MemoryRegion> region) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (2 * (count_ + 1) > generations_.back()->at.size()) grow();
     generations_.back()->insert(region.release());
     ++count_;
 }
 
 RegionTable::Erased RegionTable::erase(std::uint32_t key) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     Slot* slot = generations_.back()->find(key);
     if (slot == nullptr) return {};
     std::unique_ptr<MemoryRegion> region(slot->region.exchange(nullptr, std::memory_order_acq_rel));

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/device.hpp"
 
 namespace viaduct::vipl {
@@ -82,13 +82,14 @@ private:
         std::vector<Slot> at;
     };
 
-    static void expect_descriptors(Slot& slot) noexcept;
-    void grow();
+    void expect_descriptors(Slot& slot) noexcept VIADUCT_REQUIRES(mutex_);
+    void grow() VIADUCT_REQUIRES(mutex_);
 
     std::atomic<Slots*> slots_;
-    mutable std::mutex mutex_;  // guards the members below and all changes
-    std::size_t count_ = 0;
-    std::vector<std::unique_ptr<Slots>> generations_;  // the last one is in use; readers may still use earlier ones
+    mutable Mutex mutex_;  // guards all changes, too
+    std::size_t count_ VIADUCT_GUARDED_BY(mutex_) = 0;
+    std::vector<std::unique_ptr<Slots>> generations_
+        VIADUCT_GUARDED_BY(mutex_);  // the last one is in use; readers may still use earlier ones
 };
 
 }  // namespace viaduct::vipl

@@ -14,18 +14,18 @@ std::uintptr_t begin_of(std::span<const std::byte> memory) noexcept {
 
 bool RevokedMemory::contains(const void* address) const noexcept {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return std::ranges::any_of(ranges_, [at](const Range& range) { return at >= range.begin && at < range.end; });
 }
 
 void RevokedMemory::reserve(std::size_t regions) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const std::size_t needed = ranges_.size() + regions;
     if (ranges_.capacity() < needed) ranges_.reserve(2 * needed);
 }
 
 void RevokedMemory::add(std::span<const std::byte> memory) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     ranges_.push_back({begin_of(memory), begin_of(memory) + memory.size()});
     ranges_in_process.fetch_add(1);
 }
@@ -34,7 +34,7 @@ void RevokedMemory::remove(std::span<const std::byte> memory) {
     if (!any()) return;
     const std::uintptr_t begin = begin_of(memory);
     const std::uintptr_t end = begin + memory.size();
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     std::vector<Range> rest;
     rest.reserve(2 * ranges_.size());
     for (const Range& range : ranges_) {
@@ -48,7 +48,7 @@ void RevokedMemory::remove(std::span<const std::byte> memory) {
 }
 
 void RevokedMemory::clear() noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     ranges_in_process.fetch_sub(ranges_.size());
     ranges_.clear();
 }

@@ -6,9 +6,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <vector>
+
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::vipl {
 
@@ -42,8 +43,8 @@ private:
 
     static inline std::atomic<std::size_t> ranges_in_process{0};
 
-    mutable std::mutex mutex_;  // guards the members below
-    std::vector<Range> ranges_;
+    mutable Mutex mutex_;
+    std::vector<Range> ranges_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::vipl

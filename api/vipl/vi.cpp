@@ -86,7 +86,10 @@ VIP_RETURN Vi::create(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, Cq* send_cq
                                       .observer = created.get()});
     if (!endpoint.ok()) return to_return(endpoint.status());
     created->endpoint_ = std::move(*endpoint);
-    created->copy_attributes();
+    {
+        const LockGuard lock(created->attributes_mutex_);
+        created->copy_attributes();
+    }
     vi = std::move(created);
     return VIP_SUCCESS;
 }
@@ -106,14 +109,14 @@ Vi::~Vi() {
 VIP_RETURN Vi::set_attributes(const VIP_VI_ATTRIBUTES& attributes) {
     CoreAttributes wanted;
     if (const VIP_RETURN result = read_attributes(nic_, attributes, wanted); result != VIP_SUCCESS) return result;
-    const std::lock_guard lock(attributes_mutex_);
+    const LockGuard lock(attributes_mutex_);
     const Status status = endpoint_->modify(wanted.endpoint, std::move(wanted.domain));
     if (status.ok()) copy_attributes();
     return to_return(status);
 }
 
 VIP_VI_ATTRIBUTES Vi::attributes() const {
-    const std::lock_guard lock(attributes_mutex_);
+    const LockGuard lock(attributes_mutex_);
     VIP_VI_ATTRIBUTES attributes = to_vi_attributes(endpoint_->attributes(), nic_.attributes());
     attributes.Ptag = nic_.ptag_of(*endpoint_->domain());
     return attributes;
@@ -306,7 +309,7 @@ VIP_RETURN Vi::connect(const ConnectParameters& parameters) noexcept {
 
 VIP_RETURN Vi::accept(ConnectionRequest& request) noexcept {
     {
-        const std::lock_guard lock(attributes_mutex_);
+        const LockGuard lock(attributes_mutex_);
         const EndpointAttributes& peer = request.remote_attributes();
         const Status status = compatible(endpoint_->attributes(), peer);
         // A VI's program waits for another VI of this side (guide, section 3.3.2); programs of other APIs do not.

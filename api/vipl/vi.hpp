@@ -4,12 +4,12 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
 #include "api/vipl/connect_attempt.hpp"
 #include "api/vipl/handles.hpp"
 #include "api/vipl/revoked_memory.hpp"
 #include "api/vipl/work_queue.hpp"
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/endpoint.hpp"
 
 namespace viaduct::vipl {
@@ -66,7 +66,7 @@ private:
        Cq* send_cq, Cq* receive_cq);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void on_failed_request(const FailedRequest& failed) noexcept override;
-    void copy_attributes() noexcept;
+    void copy_attributes() noexcept VIADUCT_REQUIRES(attributes_mutex_);
     DescriptorLimits limits() const noexcept;
     [[gnu::always_inline]] bool holds_plain(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
                                             const WorkQueue& queue) const noexcept;
@@ -103,7 +103,7 @@ private:
     Nic& nic_;
     WorkQueue send_;
     WorkQueue receive_;
-    mutable std::mutex attributes_mutex_;  // guards the attributes of endpoint_
+    mutable Mutex attributes_mutex_;  // guards the attributes of endpoint_
     // Copies of attributes, so that posting takes no lock.
     const std::uint32_t max_segments_;
     std::atomic<const ProtectionDomain*> domain_{nullptr};

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <new>
 #include <thread>
 
@@ -13,6 +12,7 @@
 #include "core/base/settings.hpp"
 #include "core/base/waiting.hpp"
 #include "core/log.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::faults {
 namespace {
@@ -153,13 +153,13 @@ public:
 
     /// Called before the inner endpoint connects.
     backend::Endpoint& begin_connection() noexcept {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         turn_.since_connected = 0;
         return inner();
     }
 
     Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         return support::post_each(requests, posted, [this](const SendRequest& request) {
             return attempt(Call::Post, [&] { return post(request); });
         });
@@ -178,7 +178,7 @@ public:
     pid_t peer_process() const noexcept override { return inner().peer_process(); }
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override {
         const Status status = attempt(Call::Other, [&] { return inner().modify(attributes, inner_of(domain)); });
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (status.ok()) reliability_ = attributes.reliability;
         return status;
     }
@@ -210,7 +210,7 @@ private:
         return {};
     }
 
-    std::mutex mutex_;
+    Mutex mutex_;
     Turn turn_{.object = next_number<Endpoint>()};  // of the last request
     Reliability reliability_;
 };

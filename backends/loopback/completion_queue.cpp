@@ -78,7 +78,7 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
         return 0;
     }
     {
-        const std::lock_guard guard(lock_);
+        const LockGuard guard(lock_);
         count_poll();
         if (!is(oversubscribed)) [[likely]] {
             const std::size_t taken = take(out);
@@ -136,14 +136,14 @@ std::size_t CompletionQueue::poll_many(std::span<Completion> out) noexcept {
     Others others;
     std::size_t found = 0;
     {
-        const std::lock_guard guard(lock_);
+        const LockGuard guard(lock_);
         if (!is(oversubscribed)) return 0;  // not any more
         found = poll_ready(out, others);
     }
     if (others.count == 0) return found;
     serve(others);
     if (found != 0) return found;
-    const std::lock_guard guard(lock_);
+    const LockGuard guard(lock_);
     return take(out);
 }
 
@@ -234,7 +234,7 @@ void CompletionQueue::retire_idle() noexcept {
 bool CompletionQueue::ready() noexcept {
     Others others;
     {
-        const std::lock_guard guard(lock_);
+        const LockGuard guard(lock_);
         count_poll();
         if (!is(oversubscribed))
             progress();
@@ -243,7 +243,7 @@ bool CompletionQueue::ready() noexcept {
         if (others.count == 0) return signal_items();
     }
     serve(others);
-    const std::lock_guard guard(lock_);
+    const LockGuard guard(lock_);
     return signal_items();
 }
 
@@ -284,7 +284,7 @@ Status CompletionQueue::arm(Arm what) noexcept {
     if (channel_ == nullptr) return {Code::InvalidState, "the completion queue has no channel"};
     if (channel_->fd() < 0) return {Code::NoResources, "the channel has no descriptor"};
     {
-        const std::lock_guard guard(lock_);
+        const LockGuard guard(lock_);
         if (!is(armed)) {
             channel_->take_back_event(*this);
             set(armed, true);

@@ -19,6 +19,7 @@
 #include "core/base/wait_until.hpp"
 #include "core/explain.hpp"
 #include "core/log.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -291,8 +292,12 @@ void Connection::established_with(Handshake& handshake) {
     handshake.descriptors.close();
     // If the peer has already disconnected, this thread ends the connection, so that the agent need not wake up. To
     // receive the last messages it needs the serving lock, and it must not wait for that with the owner's mutex held.
-    const std::shared_lock serving(device_.serving(), std::try_to_lock);
-    const bool hung_up = status.ok() && serving && has_hung_up(socket_.get());
+    if (!device_.serving().try_lock_shared()) return begin(event, status, false);
+    const SharedLock serving(device_.serving(), std::adopt_lock);
+    begin(event, status, status.ok() && has_hung_up(socket_.get()));
+}
+
+void Connection::begin(const ConnectionEvent& event, Status status, bool hung_up) {
     if (status.ok() && !hung_up && !attempt_->watches)
         status = device_.agent().watch(socket_.get(), shared_from_this());
     if (!status.ok()) return fail(status);
@@ -330,7 +335,7 @@ void Connection::take_peer_requests() {
 }
 
 void Connection::on_deadline() noexcept {
-    const std::lock_guard lock(owner_->mutex);
+    const LockGuard lock(owner_->mutex);
     if (attempt_ != nullptr) run_step([this] { check_time(); });
 }
 

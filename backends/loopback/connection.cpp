@@ -85,26 +85,26 @@ void Connection::request_mapping(std::uint32_t key) noexcept {
 }
 
 bool Connection::serve() noexcept {
-    const std::shared_lock serving(device_.serving());
-    const std::lock_guard lock(owner_->mutex);
+    const SharedLock serving(device_.serving());
+    const LockGuard lock(owner_->mutex);
     Endpoint* endpoint = owner_->endpoint;
     return endpoint != nullptr && endpoint->serve(*this);
 }
 
 bool Connection::is_still_polled() noexcept {
-    const std::lock_guard lock(owner_->mutex);
+    const LockGuard lock(owner_->mutex);
     return owner_->endpoint != nullptr && owner_->endpoint->is_still_polled(*this);
 }
 
 void Connection::hang_up() noexcept {
-    const std::shared_lock serving(device_.serving());
-    const std::lock_guard lock(owner_->mutex);
+    const SharedLock serving(device_.serving());
+    const LockGuard lock(owner_->mutex);
     if (owner_->endpoint != nullptr) owner_->endpoint->peer_hung_up(*this);
 }
 
 void Connection::answer_map_request(const MapMessage& request) {
     MapMessage reply{.type = MessageType::MapReply, .key = request.key, .base = 0, .length = 0, .offset = 0};
-    const std::lock_guard lock(owner_->mutex);
+    const LockGuard lock(owner_->mutex);
     if (owner_->endpoint == nullptr || !socket_) return;
     const auto region = look_up(device_.regions().table(), request.key);
     if (!region || region->domain != owner_->endpoint->domain_id()) return;
@@ -120,7 +120,7 @@ void Connection::answer_map_request(const MapMessage& request) {
 void Connection::on_readable(int fd) noexcept try {
     MapMessage message{};
     auto received = [&]() -> Result<Received> {
-        const std::lock_guard lock(owner_->mutex);
+        const LockGuard lock(owner_->mutex);
         if (attempt_ != nullptr) {
             go_on(fd);
             return Status(Code::WouldBlock, "not connected yet");

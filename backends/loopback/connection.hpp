@@ -5,12 +5,12 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
 #include "backends/loopback/agent.hpp"
 #include "backends/loopback/peer.hpp"
 #include "backends/loopback/ring.hpp"
 #include "viaduct/connection.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {
 
@@ -20,7 +20,7 @@ class Endpoint;
 /// Allows the agent to find an endpoint that may be destroyed at any time. The mutex also serializes all changes of the
 /// endpoint's connection. Lock order: this mutex, then the locks of the completion queues.
 struct EndpointRef {
-    std::mutex mutex;
+    Mutex mutex;
     Endpoint* endpoint = nullptr;
 };
 
@@ -146,6 +146,7 @@ private:
     bool may_still_answer() noexcept;
     void take_peer_requests();
     void established_with(Handshake& handshake);
+    void begin(const ConnectionEvent& event, Status status, bool hung_up);
     void fail(const Status& status) noexcept;
     const char* describe_time_out(bool untaken) const noexcept;
     void finish(const ConnectionEvent& event) noexcept;

@@ -102,12 +102,12 @@ Result<std::shared_ptr<Peer>> Device::find_peer(const InstanceInfo& info, pid_t 
         return peer != nullptr && !peer->is_gone() ? peer : nullptr;
     };
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (auto peer = known()) return peer;
     }
     auto created = Peer::create(*this, info, process, descriptors);
     if (!created.ok()) return created.status();
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     std::erase_if(peers_, [](const auto& item) { return item.second.expired(); });
     if (auto peer = known()) return peer;  // another thread was faster
     peers_[*identity] = *created;
@@ -115,7 +115,7 @@ Result<std::shared_ptr<Peer>> Device::find_peer(const InstanceInfo& info, pid_t 
 }
 
 std::uint64_t Device::bytes_mapped_of(pid_t process) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     std::uint64_t bytes = 0;
     for (const auto& [identity, known] : peers_)
         if (const auto peer = known.lock(); peer != nullptr && identity.process == process)
@@ -124,7 +124,7 @@ std::uint64_t Device::bytes_mapped_of(pid_t process) noexcept {
 }
 
 Result<std::uint32_t> Device::add_connection(const std::shared_ptr<Connection>& connection) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (!free_numbers_.empty()) {
         const std::uint32_t number = free_numbers_.back();
         free_numbers_.pop_back();
@@ -139,18 +139,18 @@ Result<std::uint32_t> Device::add_connection(const std::shared_ptr<Connection>& 
 }
 
 void Device::remove_connection(std::uint32_t number) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     connections_[number].reset();
     free_numbers_.push_back(number);
 }
 
 std::shared_ptr<Connection> Device::connection_at(std::uint32_t number) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return number < connections_.size() ? connections_[number].lock() : nullptr;
 }
 
 std::uint32_t Device::connection_numbers() noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return static_cast<std::uint32_t>(connections_.size());
 }
 
@@ -192,7 +192,7 @@ void Device::leave(std::uint32_t number) noexcept { directory_[number].receives.
 
 void Device::watch_consumer(std::uint32_t number) noexcept {
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         watch_[number] = Watch::Polled;
     }
     if (!agent_->is_this_thread()) agent_->wake();
@@ -200,7 +200,7 @@ void Device::watch_consumer(std::uint32_t number) noexcept {
 
 /// Returns the first number of a connection in this state, or the number of connections.
 std::uint32_t Device::next_watched(Watch state, std::uint32_t from) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return static_cast<std::uint32_t>(std::find(watch_.begin() + from, watch_.end(), state) - watch_.begin());
 }
 
@@ -210,14 +210,14 @@ void Device::for_each_watched(Watch state, Visit visit) noexcept {
     for (std::uint32_t number = 0; (number = next_watched(state, number)) < connection_numbers(); ++number) {
         std::shared_ptr<Connection> connection;
         {
-            const std::lock_guard lock(mutex_);
+            const LockGuard lock(mutex_);
             if (watch_[number] != state) continue;
             watch_[number] = Watch::None;
             connection = connections_[number].lock();
         }
         const Watch next = connection == nullptr ? Watch::None : visit(*connection);
         if (next == Watch::None) continue;
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (watch_[number] == Watch::None) watch_[number] = next;  // otherwise it is polled again
     }
 }
@@ -239,7 +239,7 @@ bool Device::check_watched(bool due) noexcept {
             return Watch::None;
         });
     }
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return std::ranges::find(watch_, Watch::Polled) != watch_.end();
 }
 

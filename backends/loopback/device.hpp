@@ -5,9 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -20,6 +18,7 @@
 #include "backends/loopback/spare_segment.hpp"
 #include "backends/support/device_base.hpp"
 #include "backends/support/flusher.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {
 
@@ -114,10 +113,10 @@ public:
 
     /// Held in shared mode while the agent, or a consumer that polls an oversubscribed queue, transfers data for an
     /// endpoint.
-    std::shared_mutex& serving() noexcept { return serving_; }
+    SharedMutex& serving() noexcept { return serving_; }
 
     /// Waits until no thread serves an endpoint with a region that was removed before this call.
-    void await_servers() noexcept { const std::unique_lock lock(serving_); }
+    void await_servers() noexcept { const UniqueLock lock(serving_); }
 
     /// Waits until every thread has left the work queue that it was using at the time of this call.
     void await_quiet_work_queues() noexcept;
@@ -153,8 +152,8 @@ private:
     support::Flusher flusher_{[this](std::uint32_t connection) { doorbell_->ring_self(connection); }};
     AnswerSpin answer_spin_;
     std::atomic<bool> consumer_polls_{false};  // since serve_connections()
-    std::shared_mutex serving_;
-    std::mutex mutex_;  // guards the members below
+    SharedMutex serving_;
+    Mutex mutex_;  // guards the members below
     std::vector<std::weak_ptr<Connection>> connections_;
     std::vector<std::uint32_t> free_numbers_;
     std::vector<Watch> watch_;  // at least as long as connections_

@@ -92,21 +92,21 @@ Result<std::shared_ptr<DoorbellBoard>> Doorbells::board_for(pid_t process) {
         return found != by_process_.end() ? found->second.lock() : nullptr;
     };
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (auto board = known()) return board;
     }
     auto created = DoorbellBoard::create();
     if (!created.ok()) return created.status();
     if (const Status status = add(*created); !status.ok()) return status;
     if (process == 0) return std::move(*created);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     std::erase_if(by_process_, [](const auto& item) { return item.second.expired(); });
     by_process_[process] = *created;  // if another thread was faster, both boards work
     return std::move(*created);
 }
 
 Status Doorbells::add(const std::shared_ptr<DoorbellBoard>& board) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     boards_.emplace(next_id_, board.get());
     epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = 0}};
     if (epoll_ctl(epoll_, EPOLL_CTL_ADD, board->event_fd(), &event) != 0) {
@@ -121,13 +121,13 @@ Status Doorbells::add(const std::shared_ptr<DoorbellBoard>& board) {
 
 /// The peer may still have the descriptor open, so closing it here would not remove it from the epoll set.
 void Doorbells::remove(const DoorbellBoard& board) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     epoll_ctl(epoll_, EPOLL_CTL_DEL, board.event_fd(), nullptr);
     boards_.erase(board.id_);
 }
 
 bool Doorbells::any() const noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     for (const auto& [id, board] : boards_)
         for (const auto& summary : board->bits().summary)
             if (summary.load() != 0) return true;
@@ -138,7 +138,7 @@ bool Doorbells::any() const noexcept {
 /// checked once per pass, however busy its peer is.
 std::size_t Doorbells::take_words(Cursor& cursor, std::span<Taken> out) noexcept {
     std::size_t count = 0;
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     for (auto at = boards_.lower_bound(cursor.board); at != boards_.end(); ++at) {
         if (at->first != cursor.board) cursor = {.board = at->first};
         wire::DoorbellBoard& board = at->second->bits();
@@ -159,7 +159,7 @@ std::size_t Doorbells::take_words(Cursor& cursor, std::span<Taken> out) noexcept
 }
 
 void Doorbells::set_asleep(bool asleep) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     asleep_ = asleep;
     for (const auto& [id, board] : boards_) board->bits().agent_asleep.store(asleep ? 1 : 0);
 }

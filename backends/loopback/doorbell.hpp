@@ -10,12 +10,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "backends/loopback/layout.hpp"
 #include "backends/loopback/mapping.hpp"
 #include "core/base/unique_fd.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {
 
@@ -93,7 +93,7 @@ private:
     std::size_t take_words(Cursor& cursor, std::span<Taken> out) noexcept;
 
     const int epoll_;
-    mutable std::mutex mutex_;  // guards the members below
+    mutable Mutex mutex_;  // guards the members below
     std::map<std::uint64_t, DoorbellBoard*> boards_;
     std::map<pid_t, std::weak_ptr<DoorbellBoard>> by_process_;
     std::uint64_t next_id_ = 0;

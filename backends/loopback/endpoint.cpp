@@ -8,6 +8,7 @@
 #include "backends/support/guarded.hpp"
 #include "core/base/fence.hpp"
 #include "core/log.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {
 
@@ -30,7 +31,7 @@ Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
 Endpoint::~Endpoint() {
     disconnect();
     {
-        const std::lock_guard lock(ref_->mutex);
+        const LockGuard lock(ref_->mutex);
         ref_->endpoint = nullptr;
     }
     receive_.completions().detach(receive_);
@@ -70,7 +71,7 @@ void Endpoint::with_queues_locked(Change change) noexcept {
 }
 
 Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
-    const std::lock_guard lock(ref_->mutex);
+    const LockGuard lock(ref_->mutex);
     if (!is_idle()) return {Code::InvalidState, "the attributes can be changed only while the endpoint is idle"};
     with_queues_locked([&] { change(attributes, domain); });
     return {};
@@ -78,7 +79,7 @@ Status Endpoint::modify(const EndpointAttributes& attributes, const backend::Pro
 
 Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     return support::guarded([&]() -> Status {
-        const std::lock_guard lock(ref_->mutex);
+        const LockGuard lock(ref_->mutex);
         if (!is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
         const auto target = index_of(parameters.remote.host);
         if (!target) return not_on_this_host(parameters.remote.host);
@@ -146,22 +147,22 @@ std::shared_ptr<Connection> Endpoint::end_connection(bool on_purpose, bool rejec
 
 void Endpoint::disconnect() noexcept {
     std::shared_ptr<Connection> ended;
-    const std::shared_lock serving(device_.serving());  // messages that have arrived are received
-    const std::lock_guard lock(ref_->mutex);
+    const SharedLock serving(device_.serving());  // messages that have arrived are received
+    const LockGuard lock(ref_->mutex);
     ended = end_connection(!breaking_.load(), false, CompletionCode::Flushed);
     broken_ = false;
 }
 
 void Endpoint::fail() noexcept {
     std::shared_ptr<Connection> ended;
-    const std::shared_lock serving(device_.serving());
-    const std::lock_guard lock(ref_->mutex);
+    const SharedLock serving(device_.serving());
+    const LockGuard lock(ref_->mutex);
     ended = end_connection(false, true, CompletionCode::Flushed);
     broken_ = true;
 }
 
 void Endpoint::drain() noexcept {
-    const std::lock_guard lock(ref_->mutex);
+    const LockGuard lock(ref_->mutex);
     if (connection_ == nullptr) return;
     const BiasedLock::SlowPathGuard queue_lock(send_.completions().lock());
     send_.drain();

@@ -69,7 +69,7 @@ ConnectionRequest::~ConnectionRequest() {
 Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept {
     return support::guarded([&]() -> Status {
         auto& own = static_cast<Endpoint&>(endpoint);
-        const std::lock_guard lock(own.ref()->mutex);
+        const LockGuard lock(own.ref()->mutex);
         if (!own.is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
         return accept_locked(own, private_data, {.kind = ConnectionEventKind::Established});
     });
@@ -249,7 +249,7 @@ Result<std::unique_ptr<viaduct::Listener>> Listener::create(Device& device, cons
 
 Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noexcept {
     return support::guarded([&]() -> Result<std::unique_ptr<viaduct::ConnectionRequest>> {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         while (true) {
             auto peer = pending_.next();
             if (!peer.ok()) return peer.status();

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
@@ -11,6 +10,7 @@
 #include "backends/loopback/handshake.hpp"
 #include "core/backend.hpp"
 #include "core/base/fork.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {
 
@@ -87,7 +87,7 @@ private:
     Listener(Device& device, PendingConnections pending) noexcept : device_(device), pending_(std::move(pending)) {}
 
     Device& device_;
-    std::mutex mutex_;  // guards the members below
+    Mutex mutex_;  // guards the members below
     PendingConnections pending_;
 };
 

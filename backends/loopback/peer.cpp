@@ -89,7 +89,7 @@ bool Peer::probe() noexcept {
 }
 
 bool Peer::should_request(std::uint32_t key) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     Wanted& place = wanted_[key % wanted_.size()];
     if (place.key != 0 && region(place.key)) return false;  // already requested, or the place is used by another region
     place = {.key = key, .awaited = true};
@@ -100,7 +100,7 @@ bool Peer::should_request(std::uint32_t key) {
 /// process. Called only by the agent, like everything that changes the sum.
 bool Peer::is_welcome(std::uint32_t key, std::uint64_t bytes) noexcept {
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         Wanted& place = wanted_[key % wanted_.size()];
         if (place.key != key || !std::exchange(place.awaited, false)) return false;
     }
@@ -135,7 +135,7 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
     created->local = mapping->as<std::byte>() + skipped;
     created->mapping = std::move(*mapping);
 
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     mappings_.push_back(std::move(created));
     mapped_bytes_ += reply.length;
     cache_[reply.key % cache_.size()].store(mappings_.back().get(), std::memory_order_release);

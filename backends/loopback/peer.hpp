@@ -8,13 +8,13 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "backends/loopback/agent.hpp"
 #include "backends/loopback/doorbell.hpp"
 #include "backends/loopback/handshake.hpp"
 #include "backends/loopback/region_table.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {
 
@@ -135,7 +135,7 @@ private:
     Mapping region_memory_;
     const wire::RegionTable* regions_ = nullptr;
     std::array<std::atomic<RemoteMapping*>, max_mappings> cache_{};
-    std::mutex mutex_;  // guards the members below
+    Mutex mutex_;  // guards the members below
     std::vector<std::unique_ptr<RemoteMapping>> mappings_;
     std::array<Wanted, max_mappings> wanted_{};
 };

@@ -7,6 +7,7 @@
 #include "backends/support/post_each.hpp"
 #include "core/base/fence.hpp"
 #include "core/base/spin_lock.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -138,7 +139,7 @@ bool ReceiveQueue::try_post_slowly(const ReceiveRequest& request) noexcept {
 }
 
 Status ReceiveQueue::post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
-    const std::lock_guard lock(completions_.lock());
+    const LockGuard lock(completions_.lock());
     return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
         const Posted directly = post_directly(request);
         if (directly == Posted::No) return post(request);

@@ -35,7 +35,7 @@ Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, s
     auto memory = support::inspect_memory(address, length);
     if (!memory.ok()) return memory.status();
     if (auto* const persistence = support::Persistence::of_process()) persistence->watch(address, length, *memory);
-    const std::lock_guard lock(*mutex_);
+    const LockGuard lock(*mutex_);
     const std::uint32_t key = take_key();
     if (key == 0) return Status(Code::NoResources, "all region keys are in use");
     const std::uint32_t flags = (memory->writable ? wire::region_flags::writable_pages : 0) |
@@ -50,7 +50,7 @@ Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, s
 }
 
 void OwnRegionTable::set_rights(std::uint32_t key, std::uint32_t domain, Access access) noexcept {
-    const std::lock_guard lock(*mutex_);
+    const LockGuard lock(*mutex_);
     wire::RegionEntry& slot = entry(key);
     const auto kept = static_cast<std::uint32_t>(slot.rights.load(std::memory_order_relaxed)) &
                       (wire::region_flags::writable_pages | wire::region_flags::file | wire::region_flags::mappable);
@@ -59,7 +59,7 @@ void OwnRegionTable::set_rights(std::uint32_t key, std::uint32_t domain, Access 
 }
 
 void OwnRegionTable::remove(std::uint32_t key) noexcept {
-    const std::lock_guard lock(*mutex_);
+    const LockGuard lock(*mutex_);
     end(key);
     files_.erase(key);
 }
@@ -98,11 +98,11 @@ std::optional<BackingFile> OwnRegionTable::backing(std::uint32_t key) {
         return BackingFile{UniqueFd(fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0)), file.offset};
     };
     {
-        const std::lock_guard lock(*mutex_);
+        const LockGuard lock(*mutex_);
         if (const auto known = files_.find(key); known != files_.end()) return duplicate(known->second);
     }
     BackingFile file = find_file_of(reinterpret_cast<const void*>(region->base), region->length);
-    const std::lock_guard lock(*mutex_);
+    const LockGuard lock(*mutex_);
     wire::RegionEntry& slot = entry(key);
     if (slot.key.load(std::memory_order_relaxed) != key) return std::nullopt;  // removed during the search
     if (!file.fd) {

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
@@ -14,6 +13,7 @@
 #include "backends/support/windows.hpp"
 #include "core/base/unique_fd.hpp"
 #include "viaduct/attributes.hpp"
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/work.hpp"
 
 namespace viaduct::loopback {
@@ -68,7 +68,7 @@ private:
     OwnRegionTable() = default;
 
     // For Windows.
-    auto lock() noexcept { return std::unique_lock(*mutex_); }
+    Mutex& mutex() noexcept VIADUCT_RETURNS_LOCK(*mutex_) { return *mutex_; }
     std::uint32_t take_key() noexcept;
     void give_back(std::uint32_t key) noexcept;
     void publish(std::uint32_t key, const RegionView& view) noexcept;
@@ -84,7 +84,7 @@ private:
 
     UniqueFd memory_;
     Mapping mapping_;
-    std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();  // guards the members below
+    std::unique_ptr<Mutex> mutex_ = std::make_unique<Mutex>();  // guards the members below
     // A ring of the free keys, oldest first, so that stale keys are not reused soon.
     std::unique_ptr<std::uint32_t[]> free_ = std::make_unique_for_overwrite<std::uint32_t[]>(wire::max_regions);
     std::uint32_t free_begin_ = 0;

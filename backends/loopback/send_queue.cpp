@@ -6,6 +6,7 @@
 #include "backends/loopback/endpoint.hpp"
 #include "backends/support/pieces.hpp"
 #include "backends/support/post_each.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -263,7 +264,7 @@ const Status* SendQueue::read_one(std::uint64_t context, void* address, std::uin
 }
 
 Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
-    const std::lock_guard lock(completions_.lock());
+    const LockGuard lock(completions_.lock());
     return support::post_each(requests, posted, [this](const SendRequest& request) { return post_one(request); });
 }
 

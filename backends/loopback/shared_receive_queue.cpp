@@ -16,18 +16,18 @@ void SharedReceiveQueue::was_posted() noexcept {
 }
 
 void SharedReceiveQueue::join(Member& member) {
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     members_.push_back(&member);
 }
 
 void SharedReceiveQueue::leave(Member& member) noexcept {
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     std::erase(members_, &member);
     if (member.waiting) --waiting_;
 }
 
 bool SharedReceiveQueue::take(Receive& to, Member& member, std::uint32_t connection) noexcept {
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     if (take_oldest(to)) return true;
     member.connection = connection;
     if (!std::exchange(member.waiting, true)) ++waiting_;

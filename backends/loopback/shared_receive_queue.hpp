@@ -2,11 +2,11 @@
 // Receives for the messages of several connections.
 #pragma once
 
-#include <mutex>
 #include <vector>
 
 #include "backends/support/shared_receives.hpp"
 #include "core/base/spin_lock.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {
 
@@ -33,7 +33,8 @@ public:
 private:
     friend class support::SharedReceiveQueueBase<SharedReceiveQueue>;
     void raise(const AsyncEvent& event) noexcept;
-    auto lock() const noexcept { return std::unique_lock(lock_); }
+    using Guard = LockGuard<SpinLock>;
+    SpinLock& mutex() const noexcept VIADUCT_RETURNS_LOCK(lock_) { return lock_; }
     void was_posted() noexcept;
 
     Device& device_;

@@ -27,7 +27,7 @@ Result<NewSegment> NewSegment::create() noexcept {
 
 Result<NewSegment> SpareSegment::take() noexcept {
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (spare_) {
             NewSegment taken = std::move(*spare_);
             spare_.reset();
@@ -39,13 +39,13 @@ Result<NewSegment> SpareSegment::take() noexcept {
 
 void SpareSegment::prepare() noexcept {
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (spare_) return;
     }
     // Without the lock, so that take() does not wait for system calls.
     auto created = NewSegment::create();
     if (!created.ok()) return;
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (!spare_) spare_.emplace(std::move(*created));
 }
 

@@ -2,11 +2,11 @@
 // Creates the segments of new connections, one of them in advance.
 #pragma once
 
-#include <mutex>
 #include <optional>
 
 #include "backends/loopback/mapping.hpp"
 #include "core/base/unique_fd.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {
 
@@ -29,7 +29,7 @@ public:
     void prepare() noexcept;
 
 private:
-    std::mutex mutex_;  // guards the member below
+    Mutex mutex_;  // guards the member below
     std::optional<NewSegment> spare_;
 };
 

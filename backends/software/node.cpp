@@ -57,7 +57,7 @@ void enlist(std::vector<std::weak_ptr<Connection>>& list, bool& is_listed,
 
 Result<std::shared_ptr<Node>> Nodes::open(const HostAddress& host,
                                           const std::function<Result<std::unique_ptr<Transport>>()>& create) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     std::erase_if(nodes_, [](const auto& node) { return node.expired(); });
     for (const auto& node : nodes_)
         if (auto found = node.lock(); found != nullptr && found->host() == host) return found;
@@ -69,7 +69,7 @@ Result<std::shared_ptr<Node>> Nodes::open(const HostAddress& host,
 }
 
 bool Nodes::any() noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return !std::ranges::all_of(nodes_, [](const auto& node) { return node.expired(); });
 }
 
@@ -107,7 +107,7 @@ Node::~Node() {
         usleep(1000);
     }
     agent_->stop();
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     ports_.clear();
     closing_.clear();
     links_.clear();

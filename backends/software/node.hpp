@@ -17,6 +17,7 @@
 #include "backends/support/flusher.hpp"
 #include "core/base/fork.hpp"
 #include "core/base/waiting.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::software {
 
@@ -45,7 +46,7 @@ public:
     private:
         const CancellationHold hold_;
         Node& node_;
-        const std::lock_guard<std::recursive_mutex> lock_;
+        const LockGuard<std::recursive_mutex> lock_;
     };
 
     const HostAddress& host() const noexcept { return host_; }

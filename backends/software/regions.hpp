@@ -39,12 +39,13 @@ private:
     friend class support::Windows<Regions>;
 
     // For Windows.
-    static int lock() noexcept { return 0; }
+    static support::NoLock& mutex() noexcept { return no_lock_; }
     std::uint32_t take_key() const noexcept;
     static void give_back(std::uint32_t) noexcept {}
     void publish(std::uint32_t key, const RegionView& view) { regions_.emplace(key, view); }
     void end(std::uint32_t key) noexcept { remove(key); }
 
+    static inline support::NoLock no_lock_;
     std::unordered_map<std::uint32_t, RegionView> regions_;
 };
 

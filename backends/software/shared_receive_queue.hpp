@@ -21,7 +21,8 @@ public:
 private:
     friend class support::SharedReceiveQueueBase<SharedReceiveQueue>;
     void raise(const AsyncEvent& event) noexcept;
-    Node::Guard lock() const noexcept { return Node::Guard(node_); }
+    using Guard = Node::Guard;
+    Node& mutex() const noexcept { return node_; }
     void was_posted() noexcept { node_.resume_waiting(); }
 
     Device& device_;

@@ -27,7 +27,7 @@ FlushJob::State sync_to_storage(std::uint64_t address, std::uint64_t length) noe
 
 Flusher::~Flusher() {
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         stop_ = true;
     }
     news_.notify_one();
@@ -40,7 +40,7 @@ std::shared_ptr<FlushJob> Flusher::start(std::uint64_t address, std::uint64_t le
     job->length = length;
     job->connection = connection;
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (!thread_.joinable()) thread_ = start_thread([this] { run(); });
         jobs_.push_back(job);
     }
@@ -49,9 +49,9 @@ std::shared_ptr<FlushJob> Flusher::start(std::uint64_t address, std::uint64_t le
 }
 
 void Flusher::run() noexcept {
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     while (true) {
-        news_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
+        news_.wait(mutex_, [this]() VIADUCT_REQUIRES(mutex_) { return stop_ || !jobs_.empty(); });
         if (stop_) return;
         const std::shared_ptr<FlushJob> job = std::move(jobs_.front());
         jobs_.pop_front();

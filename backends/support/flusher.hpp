@@ -3,14 +3,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
+
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::support {
 
@@ -36,8 +36,8 @@ private:
     void run() noexcept;
 
     const std::function<void(std::uint32_t)> done_;
-    std::mutex mutex_;  // guards the members below
-    std::condition_variable news_;
+    Mutex mutex_;  // guards the members below
+    ConditionVariable news_;
     std::deque<std::shared_ptr<FlushJob>> jobs_;
     bool stop_ = false;
     std::thread thread_;

@@ -69,7 +69,7 @@ void Persistence::watch(const void* address, std::uint64_t length, const MemoryI
                     .inode = memory.first.inode,
                     .offset = memory.first.offset + (begin - memory.first.begin),
                     .own = nullptr};
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     forget_replaced(mapping);
     const auto known = std::ranges::find_if(mappings_, [&](const Mapping& other) {
         return other.key(0) == mapping.key(0) && other.length == mapping.length;
@@ -105,7 +105,7 @@ void Persistence::add_pages(const Mapping& mapping) {
 }
 
 void Persistence::flush(std::uint64_t address, std::uint64_t length) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto is_flushed = [&](const Mapping& mapping) { return mapping.overlaps(address, length); };
     if (std::ranges::none_of(mappings_, is_flushed)) return;
     const bool is_the_one = ++flushes_ == cut_at_;
@@ -129,7 +129,7 @@ void Persistence::persist(const Mapping& mapping, std::uint64_t address, std::ui
 }
 
 void Persistence::lose_unflushed() noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     lose_unflushed_locked();
 }
 
@@ -159,7 +159,7 @@ void Persistence::cut_later() noexcept try {
     const std::chrono::microseconds delay(random_() % longest);
     start_thread([this, delay] {
         std::this_thread::sleep_for(delay);
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         cut();
     }).detach();
 } catch (const std::exception&) {  // out of memory or threads: at the next flush

@@ -11,13 +11,13 @@
 #include <cstdint>
 #include <list>
 #include <map>
-#include <mutex>
 #include <random>
 #include <tuple>
 
 #include "backends/support/memory_map.hpp"
 #include "core/base/settings.hpp"
 #include "viaduct/detail/export.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::support {
 
@@ -67,7 +67,7 @@ private:
     void cut_later() noexcept;
     [[noreturn]] void cut() noexcept;
 
-    std::mutex mutex_;  // guards the members below
+    Mutex mutex_;  // guards the members below
     std::mt19937_64 random_;
     std::uint64_t cut_at_ = 0;  // the number of a flush; 0: none
     Moment moment_ = Moment::BeforeEffect;

@@ -53,7 +53,7 @@ void Reactor::dispatch() noexcept {
         if (const auto client = find(fd, static_cast<std::uint32_t>(event.data.u64 >> 32))) client->on_readable(fd);
     }
     const auto next = [this] {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         return deadlines_.take_due();
     };
     while (const auto due = next())
@@ -62,33 +62,33 @@ void Reactor::dispatch() noexcept {
 
 /// Returns null for a descriptor that is not watched any more.
 std::shared_ptr<ReactorClient> Reactor::find(int fd, std::uint32_t number) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = watches_.find(fd);
     return found != watches_.end() && found->second.number == number ? found->second.client.lock() : nullptr;
 }
 
 Status Reactor::watch(int fd, const std::shared_ptr<ReactorClient>& client) {
     const std::uint32_t number = [&] {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         watches_.insert_or_assign(fd, Watch{next_number_, client});
         return next_number_++;
     }();
     // Without the lock, because this may wake the agent, which takes it.
     const Status status = add(fd, EPOLLIN | EPOLLRDHUP, std::uint64_t{number} << 32 | static_cast<std::uint32_t>(fd));
     if (status.ok()) return {};
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     watches_.erase(fd);
     return status;
 }
 
 void Reactor::unwatch(int fd) noexcept {
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (!watches_.contains(fd)) return;
     }
     // Before it is forgotten, so that the agent is not woken for a descriptor that it does not know.
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     watches_.erase(fd);
 }
 
@@ -108,19 +108,19 @@ void Reactor::stop_calling_for(int fd) noexcept {
 void Reactor::call_at(const Deadline& deadline, const std::shared_ptr<ReactorClient>& client) {
     bool wakes = false;
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         wakes = deadlines_.add(deadline, client);
     }
     if (wakes) wake();
 }
 
 void Reactor::cancel_call(const Deadline& deadline, const std::weak_ptr<ReactorClient>& client) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     deadlines_.remove(deadline, client);
 }
 
 int Reactor::timeout_ms() noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return deadlines_.timeout_ms();
 }
 

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "core/base/thread.hpp"
 #include "core/base/unique_fd.hpp"
 #include "viaduct/deadline.hpp"
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/status.hpp"
 
 namespace viaduct::support {
@@ -110,7 +110,7 @@ private:
     Counter wakeups_;
     std::array<epoll_event, 64> events_;  // used by the thread
     std::size_t event_count_ = 0;
-    std::mutex mutex_;  // guards the members below
+    Mutex mutex_;  // guards the members below
     std::unordered_map<int, Watch> watches_;
     std::uint32_t next_number_ = 1;
     DeadlineMap<std::weak_ptr<ReactorClient>> deadlines_;

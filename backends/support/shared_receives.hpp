@@ -65,7 +65,7 @@ private:
 
 /// The base of a `Queue`, which has these functions:
 ///   - raise(event): tells the observer of the device;
-///   - lock(): an object that holds the lock of the queue while it exists; the others are called with it;
+///   - mutex() and Guard: the lock of the queue, and what holds it; the others are called with it;
 ///   - was_posted(): a receive was posted, for which messages may wait.
 template <class Queue>
 class SharedReceiveQueueBase : public backend::SharedReceiveQueue {
@@ -73,7 +73,7 @@ public:
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
         posted = 0;
         return guarded([&] {
-            const auto lock = queue().lock();
+            const typename Queue::Guard guard(queue().mutex());
             return post_each(requests, posted, [this](const ReceiveRequest& request) {
                 const Status status = receives_.post(request);
                 if (status.ok()) queue().was_posted();
@@ -82,17 +82,17 @@ public:
         });
     }
     Status arm_limit(std::uint32_t limit) noexcept override {
-        const auto lock = queue().lock();
+        const typename Queue::Guard guard(queue().mutex());
         receives_.arm(limit);
         check_limit();
         return {};
     }
     Status resize(std::uint32_t depth) noexcept override {
-        const auto lock = queue().lock();
+        const typename Queue::Guard guard(queue().mutex());
         return receives_.resize(depth);
     }
     std::uint32_t outstanding() const noexcept override {
-        const auto lock = queue().lock();
+        const typename Queue::Guard guard(queue().mutex());
         return receives_.size();
     }
 

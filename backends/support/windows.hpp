@@ -10,6 +10,7 @@
 
 #include "backends/support/region_view.hpp"
 #include "viaduct/attributes.hpp"
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/status.hpp"
 #include "viaduct/work.hpp"
 
@@ -24,8 +25,14 @@ struct Binding {
     Access access;
 };
 
+/// The lock of a table that is used only with another lock held.
+struct VIADUCT_LOCK NoLock {
+    void lock() noexcept VIADUCT_ACQUIRE() {}
+    void unlock() noexcept VIADUCT_RELEASE() {}
+};
+
 /// The base of a `Table`, which has these functions:
-///   - lock(): an object that holds the lock of the table while it exists; the others are called with it;
+///   - mutex(): the lock of the table, with which the others are called;
 ///   - take_key(): a key that is not valid, and that no other call gets until give_back(); 0: all are in use;
 ///   - find_region(key): a copy of what is published under the key, or nothing;
 ///   - publish(key, view): makes a key valid; may throw std::bad_alloc;
@@ -35,12 +42,12 @@ class Windows {
 public:
     /// Creates a window. Throws std::bad_alloc. NoResources: all keys are in use.
     Result<std::uint32_t> add_window(std::uint32_t domain, WindowScope scope) {
-        [[maybe_unused]] const auto lock = table().lock();
+        const LockGuard lock(table().mutex());
         return keep(windows_, Window{.domain = domain, .scope = scope});
     }
 
     void remove_window(std::uint32_t window) noexcept {
-        [[maybe_unused]] const auto lock = table().lock();
+        const LockGuard lock(table().mutex());
         const auto found = windows_.find(window);
         table().end(found->second.shown);
         windows_.erase(found);
@@ -49,20 +56,20 @@ public:
 
     /// Stores a binding until bind() and returns its future key. Throws and fails like add_window().
     Result<std::uint32_t> prepare(const Binding& binding) {
-        [[maybe_unused]] const auto lock = table().lock();
+        const LockGuard lock(table().mutex());
         return keep(prepared_, binding);
     }
 
     /// The binding will not be executed.
     void forget(std::uint32_t key) noexcept {
-        [[maybe_unused]] const auto lock = table().lock();
+        const LockGuard lock(table().mutex());
         if (prepared_.erase(key) != 0) table().give_back(key);
     }
 
     /// Executes a prepared binding when its request is executed: ends the previous binding of the window and starts the
     /// new one. LocalProtection: domain, range or access rights do not match. LocalFormat: the key was not prepared.
     CompletionCode bind(std::uint32_t key, std::uint32_t domain, std::uint32_t connection) noexcept {
-        [[maybe_unused]] const auto lock = table().lock();
+        const LockGuard lock(table().mutex());
         const auto node = prepared_.extract(key);
         if (node.empty()) return CompletionCode::LocalFormat;
         const Binding& binding = node.mapped();
@@ -84,7 +91,7 @@ public:
     /// Ends the binding of a window that is restricted to a connection, on request of the peer. Returns false if there
     /// is no such window.
     bool invalidate(std::uint32_t key, std::uint32_t connection) noexcept {
-        [[maybe_unused]] const auto lock = table().lock();
+        const LockGuard lock(table().mutex());
         const std::optional<RegionView> region = table().find_region(key);
         if (!region || region->only_through != connection + 1) return false;
         table().end(key);
@@ -92,7 +99,7 @@ public:
     }
 
     void end_windows_of(std::uint32_t connection) noexcept {
-        [[maybe_unused]] const auto lock = table().lock();
+        const LockGuard lock(table().mutex());
         for (auto& [number, window] : windows_)
             if (window.only_through == connection + 1) table().end(std::exchange(window.shown, 0));
     }

@@ -67,7 +67,7 @@ void Link::on_deadline() noexcept {
 
 void Link::report_error() noexcept {
     {
-        const std::lock_guard lock(agent_.errors_mutex_);
+        const LockGuard lock(agent_.errors_mutex_);
         if (in_error_) return;
         in_error_ = true;
         next_in_error_ = std::exchange(agent_.first_in_error_, this);
@@ -91,14 +91,14 @@ Result<std::unique_ptr<Agent>> Agent::start(ibv_context* context, AsyncObserver&
 
 Agent::~Agent() {
     stop();
-    const std::lock_guard lock(control_);
+    const LockGuard lock(control_);
     dropped_.clear();
 }
 
 void Agent::run() noexcept {
     while (!is_stopping()) {
         wait(timeout_ms());
-        const std::lock_guard lock(control_);
+        const LockGuard lock(control_);
         dispatch();
         handle_errors();
     }
@@ -150,7 +150,7 @@ void Agent::handle_errors() noexcept {
     while (true) {
         Link* link = nullptr;
         {
-            const std::lock_guard errors(errors_mutex_);
+            const LockGuard errors(errors_mutex_);
             link = first_in_error_;
             if (link == nullptr) return;
             first_in_error_ = link->next_in_error_;
@@ -161,7 +161,7 @@ void Agent::handle_errors() noexcept {
 }
 
 void Agent::forget_error(Link& link) noexcept {
-    const std::lock_guard lock(errors_mutex_);
+    const LockGuard lock(errors_mutex_);
     if (!link.in_error_) return;
     Link** at = &first_in_error_;
     while (*at != &link) at = &(*at)->next_in_error_;

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "backends/support/reactor.hpp"
@@ -13,6 +12,7 @@
 #include "backends/verbs/owners.hpp"
 #include "core/backend.hpp"
 #include "core/base/fork.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
 
@@ -91,7 +91,7 @@ public:
 
     /// The control lock, which guards all connections, listeners and requests of the card. It is acquired before all
     /// other locks and never held while sleeping. The clients of the reactor are called with it.
-    std::mutex& control() noexcept { return control_; }
+    Mutex& control() noexcept { return control_; }
     rdma_event_channel* channel() const noexcept { return channel_.get(); }
 
     /// The control lock must be held. Keeps a request that its consumer dropped, so that it times out for the peer.
@@ -137,9 +137,9 @@ private:
     EventChannelOwner channel_;
     ClosedInChildren in_children_;  // of channel_
     const std::shared_ptr<Events> events_ = std::make_shared<Events>(*this);
-    std::mutex control_;  // guards the member below
+    Mutex control_;  // guards the member below
     DroppedRequests dropped_;
-    std::mutex errors_mutex_;  // guards the members below; innermost lock
+    Mutex errors_mutex_;  // guards the members below; innermost lock
     Link* first_in_error_ = nullptr;
 };
 

@@ -30,7 +30,7 @@ Result<std::unique_ptr<Channel>> Channel::create(std::shared_ptr<Nic> nic) {
 }
 
 int Channel::fd() const noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (watched_) return watched_.get();
     UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
     if (epoll && watch(epoll.get(), hardware_->fd) && watch(epoll.get(), readable_.fd())) watched_ = std::move(epoll);
@@ -38,13 +38,13 @@ int Channel::fd() const noexcept {
 }
 
 void Channel::attach() {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     events_.reserve(queues_ + 1);
     ++queues_;
 }
 
 void Channel::detach(const CompletionQueue& queue) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     collect();
     std::erase(events_, &queue);
     readable_.set(!events_.empty());
@@ -68,19 +68,19 @@ void Channel::push(CompletionQueue& queue) noexcept {
 }
 
 void Channel::leave(CompletionQueue& queue) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     push(queue);
 }
 
 void Channel::take_back(const CompletionQueue& queue) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     collect();
     std::erase(events_, &queue);
     readable_.set(!events_.empty());
 }
 
 Result<std::uint64_t> Channel::take_event() noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (events_.empty()) collect();
     if (events_.empty()) return Status(Code::WouldBlock, "no event is pending");
     const std::uint64_t context = events_.front()->context();

@@ -5,13 +5,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "backends/verbs/owners.hpp"
 #include "core/backend.hpp"
 #include "core/base/event_channel.hpp"
 #include "core/base/unique_fd.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
 
@@ -45,7 +45,7 @@ private:
 
     std::shared_ptr<Nic> nic_;
     CompletionChannelOwner hardware_;
-    mutable std::mutex mutex_;  // guards the members below
+    mutable Mutex mutex_;  // guards the members below
     mutable UniqueFd watched_;
     std::vector<CompletionQueue*> events_;
     std::size_t queues_ = 0;

@@ -44,7 +44,7 @@ CompletionQueue::~CompletionQueue() {
 }
 
 bool CompletionQueue::ready() noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     drain();
     notify();
     return !buffered_.empty();
@@ -52,7 +52,7 @@ bool CompletionQueue::ready() noexcept {
 
 Status CompletionQueue::arm(Arm what) noexcept {
     if (channel_ == nullptr) return {Code::InvalidState, "the completion queue has no channel"};
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     channel_->take_back(*this);
     const Armed wanted = what == Arm::Any ? Armed::Any : Armed::Solicited;
     Armed now = armed_.load();
@@ -65,7 +65,7 @@ Status CompletionQueue::arm(Arm what) noexcept {
 }
 
 Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     drain();
     if (buffered_.size() > capacity) return {Code::Busy, "completions wait"};
     capacity_ = capacity;
@@ -77,13 +77,13 @@ const RegionTable& CompletionQueue::regions() const noexcept { return device_.ni
 WindowTable& CompletionQueue::windows() const noexcept { return device_.nic().windows(); }
 
 void CompletionQueue::progress() noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     drain();
     notify();
 }
 
 Status CompletionQueue::reserve(std::uint32_t places) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (!grow(places)) {
         take_back_places();
         if (!grow(places)) return {Code::QueueFull, "the completion queue of the device is full"};
@@ -105,9 +105,11 @@ bool CompletionQueue::grow(std::uint32_t places) noexcept {
 
 /// Skips queues to which others are posting at the moment.
 void CompletionQueue::take_back_places() noexcept {
-    for (WorkQueue* queue : queues_)
-        if (const std::unique_lock lock(queue->mutex(), std::try_to_lock); lock.owns_lock())
-            release(queue->give_back());
+    for (WorkQueue* queue : queues_) {
+        if (!queue->mutex().try_lock()) continue;
+        const LockGuard lock(queue->mutex(), std::adopt_lock);
+        release(queue->give_back());
+    }
 }
 
 std::size_t CompletionQueue::take_buffered(std::span<Completion> out) noexcept {
@@ -178,7 +180,7 @@ bool CompletionQueue::finish_poll(Completion& out) noexcept {
 }
 
 std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     std::size_t taken = take_buffered(out);
     if (taken < out.size()) taken += fetch(out.subspan(taken));
     if (out.empty() || armed_.load(std::memory_order_relaxed) != Armed::No) {
@@ -236,7 +238,7 @@ void CompletionQueue::notify() noexcept {
 void CompletionQueue::attach(std::uint32_t number, WorkQueue& receives, const SharedReceiveQueue& shared,
                              std::uint32_t depth) {
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         shared_receivers_.emplace(number, &receives);
         ++shares_[&shared].endpoints;
     }
@@ -246,19 +248,19 @@ void CompletionQueue::attach(std::uint32_t number, WorkQueue& receives, const Sh
 void CompletionQueue::make_places(const SharedReceiveQueue& shared, std::uint32_t depth) noexcept {
     std::uint32_t more = 0;
     {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         Share& share = shares_.find(&shared)->second;
         more = depth - std::min(share.places, depth);
         share.places += more;
     }
     // If the device cannot hold that many, it is unlikely that so many will be posted at the same time.
     if (more == 0 || reserve(more).ok()) return;
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     reserved_ += more;
 }
 
 void CompletionQueue::detach(std::uint32_t number, const SharedReceiveQueue& shared) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (shared_receivers_.erase(number) == 0) return;
     const auto found = shares_.find(&shared);
     if (--found->second.endpoints != 0) return;
@@ -267,12 +269,12 @@ void CompletionQueue::detach(std::uint32_t number, const SharedReceiveQueue& sha
 }
 
 void CompletionQueue::attach(WorkQueue& queue) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     queues_.push_back(&queue);
 }
 
 void CompletionQueue::forget(const WorkQueue& queue, std::uint32_t places) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     release(places);
     std::erase(queues_, &queue);
     for (std::size_t i = 0; i < buffered_.size(); ++i)

@@ -17,6 +17,7 @@
 #include "core/base/socket_address.hpp"
 #include "core/explain.hpp"
 #include "core/log.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -101,13 +102,13 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     return support::guarded([&]() -> Status {
         std::uint64_t epoch = 0;
         {
-            const std::lock_guard lock(nic().control());
+            const LockGuard lock(nic().control());
             if (state_ != State::Idle) return {Code::InvalidState, "the endpoint is not idle"};
             state_ = State::Resolving;
             epoch = epoch_;
         }
         auto id = resolve(parameters);
-        const std::lock_guard lock(nic().control());
+        const LockGuard lock(nic().control());
         if (epoch_ != epoch) return {Code::Unreachable, "abandoned during route resolution"};
         state_ = State::Idle;
         if (!id.ok()) return id.status();
@@ -192,8 +193,8 @@ void Endpoint::on_repetition(const CmEvent& event) noexcept {
     if (!goes_on) end_attempt({.kind = Kind::Unreachable, .why = "the route to the peer cannot be resolved"});
 }
 
-Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::shared_ptr<Link>& link, const CmEvent& request,
-                        const Handshake& handshake, const PrivateData& private_data) {
+Status Endpoint::accept(std::shared_ptr<Link>& link, const CmEvent& request, const Handshake& handshake,
+                        const PrivateData& private_data) {
     if (state_ != State::Idle) return {Code::InvalidState, "the endpoint is not idle"};
     const Handshake mine{.kind = Handshake::Kind::Accept,
                          .framed = handshake.framed,
@@ -201,7 +202,8 @@ Status Endpoint::accept(std::unique_lock<std::mutex>& lock, std::shared_ptr<Link
                          .private_data = private_data};
     if (const Status status = answer(link, request.parameters, mine); !status.ok()) return status;
     const std::uint64_t epoch = epoch_;
-    confirmed_.wait_for(lock, confirmation, [&] { return epoch_ != epoch || state_ != State::Accepting; });
+    confirmed_.wait(nic().control(), Deadline::after(confirmation),
+                    [&] { return epoch_ != epoch || state_ != State::Accepting; });
     if (epoch_ == epoch && state_ == State::Accepting) confirm();
     return confirmed_epoch_ == epoch ? Status() : Status(Code::TimedOut, "the peer has given up");
 }

@@ -39,14 +39,14 @@ Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
 
 Result<std::unique_ptr<Endpoint>> Endpoint::create(Device& device, const backend::EndpointInit& init) {
     std::unique_ptr<Endpoint> endpoint(new Endpoint(device, init));
-    const std::lock_guard lock(endpoint->nic().control());
+    const LockGuard lock(endpoint->nic().control());
     if (const Status status = endpoint->renew_queue_pair(); !status.ok()) return status;
     return endpoint;
 }
 
 Endpoint::~Endpoint() {
     disconnect();
-    const std::lock_guard lock(nic().control());
+    const LockGuard lock(nic().control());
     drop_queue_pair();
 }
 
@@ -72,7 +72,7 @@ std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
 }
 
 Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept try {
-    const std::lock_guard lock(nic().control());
+    const LockGuard lock(nic().control());
     if (state_ != State::Idle && state_ != State::Broken) return {Code::InvalidState, "the endpoint is connected"};
     const EndpointAttributes old_attributes = std::exchange(attributes_, attributes);
     const ProtectionDomain* old_domain = std::exchange(domain_, static_cast<const ProtectionDomain*>(&domain));
@@ -144,12 +144,12 @@ Status Endpoint::activate(const rdma_conn_param& peer, std::uint8_t reads_reques
 }
 
 void Endpoint::disconnect() noexcept {
-    const std::lock_guard lock(nic().control());
+    const LockGuard lock(nic().control());
     end_connection(State::Idle);
 }
 
 void Endpoint::drain() noexcept {
-    const std::lock_guard lock(nic().control());
+    const LockGuard lock(nic().control());
     if (!is_established() || drain_) return;
     drain_ = Drain{.end = send_.close()};
     schedule_drain_check();
@@ -172,7 +172,7 @@ void Endpoint::schedule_drain_check() noexcept try {
 }
 
 void Endpoint::fail() noexcept {
-    const std::lock_guard lock(nic().control());
+    const LockGuard lock(nic().control());
     end_connection(State::Broken);
 }
 

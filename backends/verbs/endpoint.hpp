@@ -2,7 +2,6 @@
 // An endpoint of the verbs backend: its two work queues, and setup and teardown of its connection.
 #pragma once
 
-#include <condition_variable>
 #include <optional>
 
 #include "backends/support/direct_posts.hpp"
@@ -13,6 +12,7 @@
 #include "backends/verbs/send_queue.hpp"
 #include "core/backend.hpp"
 #include "core/base/retry.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
 
@@ -47,9 +47,9 @@ public:
     void fail() noexcept override;
 
     /// Accepts a request with this endpoint and waits briefly for the peer's confirmation. `link` is moved from only if
-    /// the endpoint is idle. `lock` holds the control lock.
-    Status accept(std::unique_lock<std::mutex>& lock, std::shared_ptr<Link>& link, const CmEvent& request,
-                  const Handshake& handshake, const PrivateData& private_data);
+    /// the endpoint is idle. The control lock must be held; it is released while waiting.
+    Status accept(std::shared_ptr<Link>& link, const CmEvent& request, const Handshake& handshake,
+                  const PrivateData& private_data);
 
     // The control lock must be held for the functions below.
     void on_hardware_event(ibv_event_type type) noexcept;
@@ -137,7 +137,7 @@ private:
     Address asked_for_;
     Counter retries_;
     bool framed_ = false;  // whether the request was framed
-    std::condition_variable confirmed_;
+    ConditionVariable confirmed_;
 };
 
 }  // namespace viaduct::verbs

@@ -11,6 +11,7 @@
 #include "backends/verbs/nic.hpp"
 #include "backends/verbs/peer_connector.hpp"
 #include "core/base/socket_address.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -32,7 +33,7 @@ Request::Request(std::shared_ptr<Nic> nic, CmEvent event, const Handshake& hands
 }
 
 Request::~Request() {
-    const std::lock_guard lock(nic_->control());
+    const LockGuard lock(nic_->control());
     if (link_ != nullptr) nic_->agent().keep_dropped(std::move(link_));
 }
 
@@ -41,24 +42,24 @@ void Request::on_event(CmEvent&) noexcept { link_.reset(); }
 
 Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept {
     return support::guarded([&]() -> Status {
-        std::unique_lock lock(nic_->control());
+        const LockGuard lock(nic_->control());
         if (link_ == nullptr) return {Code::TimedOut, "the peer has given up"};
-        return static_cast<Endpoint&>(endpoint).accept(lock, link_, event_, handshake_, private_data);
+        return static_cast<Endpoint&>(endpoint).accept(link_, event_, handshake_, private_data);
     });
 }
 
 Status Request::reject(const PrivateData& private_data) noexcept {
-    const std::lock_guard lock(nic_->control());
+    const LockGuard lock(nic_->control());
     return refuse({.kind = Handshake::Kind::Reject, .framed = handshake_.framed, .private_data = private_data});
 }
 
 Status Request::refuse() noexcept {
-    const std::lock_guard lock(nic_->control());
+    const LockGuard lock(nic_->control());
     return refuse(no_listener());
 }
 
 Status Request::conflict(const EndpointAttributes& own) noexcept {
-    const std::lock_guard lock(nic_->control());
+    const LockGuard lock(nic_->control());
     return refuse({.kind = Handshake::Kind::Conflict, .framed = handshake_.framed, .attributes = own});
 }
 
@@ -163,7 +164,7 @@ void ListeningPort::on_probe(CmEvent& event, const Handshake& handshake) noexcep
 Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, const Address& local, Sharing sharing) {
     std::unique_ptr<Listener> listener(new Listener(std::move(nic), local.service));
     if (listener->readable_.fd() < 0) return Status::from_errno(errno, "eventfd");
-    const std::lock_guard lock(listener->nic_->control());
+    const LockGuard lock(listener->nic_->control());
     const auto port = ListeningPort::get(*listener->nic_, listener->port_);
     if (!port.ok()) return port.status();
     if (sharing == Sharing::Exclusive && port.value()->serves(listener->service_))
@@ -176,7 +177,7 @@ Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, con
 Listener::~Listener() {
     std::list<std::unique_ptr<Request>> left;
     {
-        const std::lock_guard lock(nic_->control());
+        const LockGuard lock(nic_->control());
         if (!listening_) return;
         nic_->ports().find(port_)->second->remove(*this);
         ListeningPort::close_if_unused(*nic_, port_);
@@ -186,7 +187,7 @@ Listener::~Listener() {
 }
 
 int Listener::fd() const noexcept {
-    const std::lock_guard lock(nic_->control());
+    const LockGuard lock(nic_->control());
     return readable_.fd();
 }
 
@@ -203,7 +204,7 @@ void Listener::lose_port() noexcept {
 Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noexcept {
     std::unique_ptr<Request> request;
     std::list<std::unique_ptr<Request>> given_up;  // destroyed without the lock held
-    const std::lock_guard lock(nic_->control());
+    const LockGuard lock(nic_->control());
     while (!requests_.empty() && requests_.front()->given_up())
         given_up.splice(given_up.end(), requests_, requests_.begin());
     if (!requests_.empty()) {

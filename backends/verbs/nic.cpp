@@ -57,7 +57,7 @@ int flush_flags_of(std::uint64_t capabilities) noexcept {
 Result<std::shared_ptr<Nic>> Nic::open(const Interface& interface) {
     static std::vector<std::weak_ptr<Nic>> open_ones;
     static constinit ProcessMutex mutex([](void*) noexcept { open_ones.clear(); });
-    const std::lock_guard lock(mutex);
+    const LockGuard lock(mutex);
     std::erase_if(open_ones, [](const auto& nic) { return nic.expired(); });
     for (const auto& nic : open_ones)
         if (auto found = nic.lock(); found != nullptr && found->host() == interface.host) return found;

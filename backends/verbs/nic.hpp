@@ -14,6 +14,7 @@
 #include "backends/verbs/windows.hpp"
 #include "core/backend.hpp"
 #include "core/base/fork.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
 
@@ -54,7 +55,7 @@ public:
     RegionTable& regions() noexcept { return regions_; }
     WindowTable& windows() noexcept { return windows_; }
     Agent& agent() noexcept { return *agent_; }
-    std::mutex& control() noexcept { return agent_->control(); }
+    Mutex& control() noexcept { return agent_->control(); }
 
     // The control lock must be held for the functions below.
     std::map<std::uint16_t, std::unique_ptr<ListeningPort>>& ports() noexcept { return ports_; }

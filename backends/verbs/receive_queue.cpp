@@ -2,7 +2,6 @@
 #include "backends/verbs/receive_queue.hpp"
 
 #include <cerrno>
-#include <mutex>
 #include <new>
 
 #include "backends/support/pieces.hpp"
@@ -11,6 +10,7 @@
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/pieces.hpp"
 #include "core/base/internals.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
 
@@ -70,7 +70,7 @@ Status ReceiveQueue::post(const ReceiveRequest& request) noexcept {
 Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
     posted = 0;
     if (shared_) return {Code::InvalidState, "the endpoint uses a shared receive queue"};
-    const std::lock_guard lock(mutex());
+    const LockGuard lock(mutex());
     return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
         const Status status = post(request);
         if (!status.ok()) return status;

@@ -5,13 +5,13 @@
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
-#include <mutex>
 #include <new>
 #include <string>
 
 #include "backends/support/guarded.hpp"
 #include "backends/verbs/nic.hpp"
 #include "core/base/reserved_memory.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -75,7 +75,7 @@ int remote_flags_of(Access access) noexcept {
 }
 
 std::uint32_t RegionTable::local_key(std::uint32_t key, bool to_write) const noexcept {
-    const std::shared_lock lock(mutex_);
+    const SharedLock lock(mutex_);
     const auto found = entries_.find(key);
     if (found == entries_.end()) return key;  // the hardware will refuse it
     const Entry& entry = found->second;
@@ -83,7 +83,7 @@ std::uint32_t RegionTable::local_key(std::uint32_t key, bool to_write) const noe
 }
 
 std::optional<RegionTable::Entry> RegionTable::find(std::uint32_t key, const ProtectionDomain& domain) const noexcept {
-    const std::shared_lock lock(mutex_);
+    const SharedLock lock(mutex_);
     const auto found = entries_.find(key);
     if (found == entries_.end() || found->second.domain != &domain) return std::nullopt;
     return found->second;
@@ -99,14 +99,14 @@ bool RegionTable::may_use(std::uint32_t key, const void* address, std::uint64_t 
 }
 
 void RegionTable::insert(std::uint32_t key, const Entry& entry) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     entries_[key] = entry;
     if (entry.sealed || entry.local_key != key) odd_.fetch_add(1);
     version_.fetch_add(1);  // last, so that the new version implies the change
 }
 
 void RegionTable::erase(std::uint32_t key) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = entries_.find(key);
     if (found == entries_.end()) return;
     if (found->second.sealed || found->second.local_key != key) odd_.fetch_sub(1);

@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <shared_mutex>
 #include <unordered_map>
 
 #include "backends/verbs/owners.hpp"
 #include "core/backend.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
 
@@ -59,7 +59,7 @@ public:
     void erase(std::uint32_t key) noexcept;
 
 private:
-    mutable std::shared_mutex mutex_;  // guards the members below
+    mutable SharedMutex mutex_;  // guards the members below
     std::unordered_map<std::uint32_t, Entry> entries_;
     std::atomic<std::uint32_t> odd_{0};  // number of regions whose key or access differs from that in the hardware
     std::atomic<std::uint32_t> version_{0};

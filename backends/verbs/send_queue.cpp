@@ -14,6 +14,7 @@
 #include "backends/verbs/pieces.hpp"
 #include "backends/verbs/windows.hpp"
 #include "core/base/waiting.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -70,7 +71,7 @@ SendQueue::SendQueue(Device& device, CompletionQueue& completions, const WorkQue
 }
 
 void SendQueue::set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept {
-    const std::lock_guard lock(mutex());
+    const LockGuard lock(mutex());
     reliable_ = attributes.reliability != Reliability::Unreliable;
     max_transfer_bytes_ = transfer_limit(attributes, device_.attributes());
     domain_ = &domain;
@@ -225,7 +226,7 @@ bool SendQueue::post_marker() noexcept {
 }
 
 std::optional<std::uint32_t> SendQueue::close() noexcept {
-    const std::lock_guard lock(mutex());
+    const LockGuard lock(mutex());
     if (mode() == Mode::Live && unsignaled_ != 0 && !post_marker()) return std::nullopt;
     set_mode(Mode::Stalled);
     return position();
@@ -262,7 +263,7 @@ Status SendQueue::post(const SendRequest& request) noexcept {
 }
 
 Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
-    const std::lock_guard lock(mutex());
+    const LockGuard lock(mutex());
     renew_regions();
     return support::post_each(requests, posted, [this](const SendRequest& request) { return post(request); });
 }
@@ -418,7 +419,7 @@ CompletionCode SendQueue::check(const MemoryWindow& window, const backend::BindR
 
 /// To unbind, the window is closed. An empty flush is posted so that the request completes in order.
 Status SendQueue::bind(MemoryWindow& window, const backend::BindRequest& request) {
-    const std::lock_guard lock(mutex());
+    const LockGuard lock(mutex());
     if (!make_room()) return {Code::QueueFull, "send queue"};
     if (mode() == Mode::Idle || mode() == Mode::Broken) {
         flush_at_once(request.context, CompletedOperation::BindWindow);

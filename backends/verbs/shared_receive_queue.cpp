@@ -13,7 +13,7 @@
 namespace viaduct::verbs {
 
 SharedReceiveQueue::~SharedReceiveQueue() {
-    const std::lock_guard lock(device_.nic().control());
+    const LockGuard lock(device_.nic().control());
     device_.nic().remove(*this);
 }
 
@@ -27,19 +27,19 @@ Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Device& d
     queue->hardware_.reset(ibv_create_srq(domain.get(), &attributes));
     if (queue->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_srq");
     queue->free_.reserve(depth);
-    const std::lock_guard lock(device.nic().control());
+    const LockGuard lock(device.nic().control());
     device.nic().add(*queue);
     return queue;
 }
 
 void SharedReceiveQueue::attach(CompletionQueue& queue, std::uint32_t number, WorkQueue& receives) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     queue.attach(number, receives, *this, depth_);
     ++completions_[&queue];
 }
 
 void SharedReceiveQueue::detach(CompletionQueue& queue, std::uint32_t number) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     queue.detach(number, *this);
     const auto found = completions_.find(&queue);
     if (found != completions_.end() && --found->second == 0) completions_.erase(found);
@@ -48,12 +48,12 @@ void SharedReceiveQueue::detach(CompletionQueue& queue, std::uint32_t number) no
 void SharedReceiveQueue::free(Slot& slot) noexcept {
     auto& shared = static_cast<SharedSlot&>(slot);
     SharedReceiveQueue& queue = *shared.owner;
-    const std::lock_guard lock(queue.free_mutex_);
+    const LockGuard lock(queue.free_mutex_);
     queue.free_.push_back(&shared);
 }
 
 std::uint32_t SharedReceiveQueue::known_outstanding() const noexcept {
-    const std::lock_guard lock(free_mutex_);
+    const LockGuard lock(free_mutex_);
     return static_cast<std::uint32_t>(slots_.size() - free_.size());
 }
 
@@ -69,7 +69,7 @@ bool SharedReceiveQueue::make_room() noexcept {
 }
 
 SharedReceiveQueue::SharedSlot& SharedReceiveQueue::take_slot() {
-    const std::lock_guard lock(free_mutex_);
+    const LockGuard lock(free_mutex_);
     if (free_.empty()) return slots_.emplace_back();
     SharedSlot& slot = *free_.back();
     free_.pop_back();
@@ -77,7 +77,7 @@ SharedReceiveQueue::SharedSlot& SharedReceiveQueue::take_slot() {
 }
 
 Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return support::post_each(requests, posted, [this](const ReceiveRequest& request) { return post(request); });
 } catch (const std::bad_alloc&) {
     return {Code::NoResources, "out of memory"};
@@ -114,7 +114,7 @@ Status SharedReceiveQueue::change(ibv_srq_attr attributes, ibv_srq_attr_mask wha
 }
 
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     limit_armed_ = limit != 0;
     limit_ = limit;
     if (const Status status = change({.srq_limit = limit}, IBV_SRQ_LIMIT); !status.ok()) {
@@ -134,13 +134,13 @@ void SharedReceiveQueue::on_limit() noexcept {
 
 Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
     return support::guarded([&]() -> Status {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (limit_armed_ && depth < limit_)
             return {Code::InvalidParameter, "the new depth is less than the armed limit"};
         poll_completions();
         if (known_outstanding() > depth) return {Code::Busy, "receives wait"};
         if (depth > depth_) {
-            const std::lock_guard free_lock(free_mutex_);
+            const LockGuard free_lock(free_mutex_);
             free_.reserve(depth);
             if (const Status status = change({.max_wr = depth}, IBV_SRQ_MAX_WR); !status.ok()) return status;
         }
@@ -151,7 +151,7 @@ Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
 }
 
 std::uint32_t SharedReceiveQueue::outstanding() const noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     poll_completions();
     return known_outstanding();
 }

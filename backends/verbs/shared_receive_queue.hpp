@@ -4,13 +4,13 @@
 
 #include <atomic>
 #include <deque>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "backends/verbs/owners.hpp"
 #include "backends/verbs/work_queue.hpp"
 #include "core/backend.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
 
@@ -60,11 +60,11 @@ private:
     const std::uint64_t context_;
     SharedQueueOwner hardware_;
     std::atomic<bool> limit_armed_{false};
-    mutable std::mutex mutex_;  // guards the members below
+    mutable Mutex mutex_;  // guards the members below
     std::uint32_t depth_;
     std::uint32_t limit_ = 0;
     std::unordered_map<CompletionQueue*, std::uint32_t> completions_;  // with the number of endpoints of each
-    mutable std::mutex free_mutex_;                                    // guards the members below; innermost lock
+    mutable Mutex free_mutex_;                                         // guards the members below; innermost lock
     std::deque<SharedSlot> slots_;  // the maximum number used at the same time so far
     std::vector<SharedSlot*> free_;
 };

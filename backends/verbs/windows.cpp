@@ -8,18 +8,18 @@ namespace viaduct::verbs {
 Result<WindowTable::Number> WindowTable::add(ibv_pd* domain, ibv_mw_type type) {
     WindowOwner hardware(ibv_alloc_mw(domain, type));
     if (hardware == nullptr) return Status::from_errno(errno, "ibv_alloc_mw");
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     windows_[last_ + 1].hardware = std::move(hardware);
     return ++last_;
 }
 
 std::uint32_t WindowTable::key(Number number) const noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     return windows_.find(number)->second.hardware->rkey;
 }
 
 bool WindowTable::is_bindable(Number number, const ibv_qp& queue_pair) const noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = windows_.find(number);
     if (found == windows_.end()) return false;
     const Window& window = found->second;
@@ -27,7 +27,7 @@ bool WindowTable::is_bindable(Number number, const ibv_qp& queue_pair) const noe
 }
 
 int WindowTable::bind(Number number, ibv_qp* queue_pair, ibv_mw_bind& bind, std::uint32_t& key) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     Window& window = windows_.find(number)->second;
     ibv_mw* hardware = window.hardware.get();
     const bool once = hardware->type == IBV_MW_TYPE_2;
@@ -53,7 +53,7 @@ int WindowTable::bind(Number number, ibv_qp* queue_pair, ibv_mw_bind& bind, std:
 }
 
 void WindowTable::finish(Number number, bool success) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = windows_.find(number);
     if (found == windows_.end()) return;
     Window& window = found->second;
@@ -62,7 +62,7 @@ void WindowTable::finish(Number number, bool success) noexcept {
 }
 
 void WindowTable::release_when_done(Number number) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = windows_.find(number);
     if (found == windows_.end()) return;
     found->second.release_requested = true;
@@ -70,12 +70,12 @@ void WindowTable::release_when_done(Number number) noexcept {
 }
 
 void WindowTable::remove(Number number) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     windows_.erase(number);
 }
 
 void WindowTable::remove_those_of(const ibv_qp& queue_pair) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     std::erase_if(windows_, [&](const auto& item) {
         const Window& window = item.second;
         return window.hardware->type == IBV_MW_TYPE_2 && window.queue_pair == queue_pair.qp_num;

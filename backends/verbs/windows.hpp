@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 
 #include "backends/verbs/owners.hpp"
 #include "core/backend.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
 
@@ -50,7 +50,7 @@ private:
         bool release_requested = false;
     };
 
-    mutable std::mutex mutex_;  // guards the members below
+    mutable Mutex mutex_;  // guards the members below
     std::unordered_map<Number, Window> windows_;
     Number last_ = 0;
 };

@@ -88,7 +88,7 @@ void WorkQueue::prepare(std::uint32_t position) noexcept {
 }
 
 void WorkQueue::activate(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept {
-    const std::lock_guard lock(completions_.mutex());
+    const LockGuard lock(completions_.mutex());
     queue_pair_ = queue_pair;
     translation_ = translation;
     link_ = link;
@@ -99,7 +99,7 @@ void WorkQueue::activate(ibv_qp* queue_pair, const Translation& translation, Lin
 /// Makes room by completing unsignaled requests, even if the consumer does not poll.
 bool WorkQueue::collect() noexcept {
     completions_.progress();
-    const std::lock_guard lock(completions_.mutex());  // another thread may be taking requests out of the ring
+    const LockGuard lock(completions_.mutex());  // another thread may be taking requests out of the ring
     return outstanding() < depth_;
 }
 
@@ -130,7 +130,7 @@ bool WorkQueue::is_retired(std::uint32_t position) noexcept {
 
 bool WorkQueue::has_failed() noexcept {
     completions_.progress();
-    const std::lock_guard lock(completions_.mutex());
+    const LockGuard lock(completions_.mutex());
     return failed_;
 }
 
@@ -237,7 +237,7 @@ void WorkQueue::report(const ibv_wc& result, CompletionCode code) noexcept {
 }
 
 void WorkQueue::complete_now(std::uint64_t context, CompletedOperation operation, CompletionCode code) noexcept {
-    const std::lock_guard lock(completions_.mutex());
+    const LockGuard lock(completions_.mutex());
     completions_.add({.context = context,
                       .endpoint_context = endpoint_context_,
                       .bytes = 0,
@@ -250,7 +250,7 @@ void WorkQueue::complete_now(std::uint64_t context, CompletedOperation operation
 }
 
 void WorkQueue::flush() noexcept {
-    const std::lock_guard lock(completions_.mutex());
+    const LockGuard lock(completions_.mutex());
     queue_pair_ = nullptr;
     link_ = nullptr;
     while (in_ring() != 0) {

@@ -12,13 +12,13 @@ namespace viaduct {
 /// A spin lock that is biased towards one thread, its owner. The owner takes it without an atomic read-modify-write,
 /// which would wait until the message just written is visible to the other core. Other threads call membarrier(2)
 /// instead (docs/adr/0005-biased-locks.md). If several consumers share a queue, the bias ends for good.
-class VIADUCT_EXPORT BiasedLock {
+class VIADUCT_EXPORT VIADUCT_LOCK BiasedLock {
 public:
-    void lock() noexcept {
+    void lock() noexcept VIADUCT_ACQUIRE() {
         if (!try_lock_as_owner()) lock_slowly(true);
     }
 
-    void unlock() noexcept {
+    void unlock() noexcept VIADUCT_RELEASE() {
         if (slow_) [[unlikely]]
             unlock_slowly();
         else
@@ -27,7 +27,7 @@ public:
 
     /// Takes the lock if the calling thread is its owner and no other thread wants it. Release it with
     /// unlock_as_owner(), which is shorter than unlock().
-    [[gnu::always_inline]] bool try_lock_as_owner() noexcept {
+    [[gnu::always_inline]] bool try_lock_as_owner() noexcept VIADUCT_TRY_ACQUIRE(true) {
         if (owner_.load(std::memory_order_relaxed) != this_thread()) return false;
         active_.store(true, std::memory_order_relaxed);
         std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -36,13 +36,17 @@ public:
         active_.store(false, std::memory_order_release);
         return false;
     }
-    [[gnu::always_inline]] void unlock_as_owner() noexcept { active_.store(false, std::memory_order_release); }
+    [[gnu::always_inline]] void unlock_as_owner() noexcept VIADUCT_RELEASE() {
+        active_.store(false, std::memory_order_release);
+    }
 
     /// Takes the lock through the slow path and does not change the bias. For occasional users, mainly the agent.
-    class SlowPathGuard {
+    class VIADUCT_GUARD SlowPathGuard {
     public:
-        explicit SlowPathGuard(BiasedLock& lock) noexcept : lock_(lock) { lock_.lock_slowly(false); }
-        ~SlowPathGuard() { lock_.unlock_slowly(); }
+        explicit SlowPathGuard(BiasedLock& lock) noexcept VIADUCT_ACQUIRE(lock) : lock_(lock) {
+            lock_.lock_slowly(false);
+        }
+        ~SlowPathGuard() VIADUCT_RELEASE() { lock_.unlock_slowly(); }
         SlowPathGuard(const SlowPathGuard&) = delete;
         SlowPathGuard& operator=(const SlowPathGuard&) = delete;
 
@@ -56,9 +60,9 @@ private:
 
     static void* this_thread() noexcept { return __builtin_thread_pointer(); }
     void* nobody() noexcept { return this; }  // an address that is no thread's
-    void lock_slowly(bool may_change_bias) noexcept;
+    void lock_slowly(bool may_change_bias) noexcept VIADUCT_ACQUIRE();
     void reconsider(void* owner) noexcept;
-    void unlock_slowly() noexcept;
+    void unlock_slowly() noexcept VIADUCT_RELEASE();
 
     std::atomic<void*> owner_{nullptr};  // null at first, then a thread, finally nobody() if the bias ended
     std::atomic<bool> active_{false};    // the owner holds the lock through the fast path

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "core/base/unique_fd.hpp"
 #include "viaduct/deadline.hpp"
 #include "viaduct/detail/export.hpp"
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/status.hpp"
 
 namespace viaduct {
@@ -66,19 +66,19 @@ public:
     explicit EventChannel(std::size_t capacity = 0) { events_.reserve(capacity); }
 
     void enlarge(std::size_t capacity) {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         events_.reserve(capacity);
     }
 
     /// Readable while there are events; -1: it could not be created. Programs may change O_NONBLOCK.
     int fd() noexcept {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         return flag_.fd();
     }
 
     /// False: the channel is full.
     bool push(const Event& event) noexcept {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (events_.size() == events_.capacity()) return false;
         events_.push_back(event);
         flag_.set(true);
@@ -87,7 +87,7 @@ public:
 
     /// Takes the oldest event, if there is one. Never blocks.
     std::optional<Event> try_take() noexcept {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         if (events_.empty()) return std::nullopt;
         const Event event = events_.front();
         events_.erase(events_.begin());
@@ -104,15 +104,15 @@ public:
     /// Removes events that have not been taken.
     template <class Predicate>
     void discard_if(Predicate unwanted) noexcept {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         std::erase_if(events_, unwanted);
         flag_.set(!events_.empty());
     }
 
 private:
-    std::mutex mutex_;  // guards the members below
-    std::vector<Event> events_;
-    ReadableFlag flag_;
+    Mutex mutex_;
+    std::vector<Event> events_ VIADUCT_GUARDED_BY(mutex_);
+    ReadableFlag flag_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct

@@ -13,7 +13,7 @@ namespace viaduct {
 /// All that fork(2) has to look after.
 struct Forking {
     /// Locks all mutexes, in whatever order threads nest them.
-    bool try_lock_all() const noexcept {
+    bool try_lock_all() const noexcept VIADUCT_REQUIRES(list_mutex) {
         for (ProcessMutex* mutex = first; mutex != nullptr; mutex = mutex->next_) {
             if (mutex->mutex_.try_lock()) continue;
             for (ProcessMutex* locked = first; locked != mutex; locked = locked->next_) locked->mutex_.unlock();
@@ -21,18 +21,17 @@ struct Forking {
         }
         return true;
     }
-    void unlock_all() noexcept {
+    void unlock_all() noexcept VIADUCT_RELEASE(list_mutex) {
         for (ProcessMutex* mutex = first; mutex != nullptr; mutex = mutex->next_) mutex->mutex_.unlock();
         list_mutex.unlock();
     }
 
-    static void prepare() noexcept;
-    static void parent() noexcept;
-    static void child() noexcept;
+    void prepare() noexcept VIADUCT_ACQUIRE(list_mutex);
+    void renew_child() noexcept VIADUCT_RELEASE(list_mutex);
 
-    std::mutex list_mutex;  // guards the members below; taken last, so not held while waiting for another mutex
-    ProcessMutex* first = nullptr;
-    std::vector<bool> closed_in_children;  // by descriptor
+    Mutex list_mutex;  // taken last, so not held while waiting for another mutex
+    ProcessMutex* first VIADUCT_GUARDED_BY(list_mutex) = nullptr;
+    std::vector<bool> closed_in_children VIADUCT_GUARDED_BY(list_mutex);  // by descriptor
     std::atomic<std::uint32_t> forks{0};
 };
 
@@ -48,43 +47,44 @@ constinit Immortal immortal;
 
 Forking& forking() noexcept { return immortal.value; }
 
-[[gnu::constructor]] void look_after_forks() { pthread_atfork(Forking::prepare, Forking::parent, Forking::child); }
+/// Unchecked, because the locks are held from one function to the next, while fork(2) runs.
+[[gnu::constructor]] void look_after_forks() {
+    pthread_atfork([]() VIADUCT_UNCHECKED { forking().prepare(); }, []() VIADUCT_UNCHECKED { forking().unlock_all(); },
+                   []() VIADUCT_UNCHECKED { forking().renew_child(); });
+}
 
 }  // namespace
 
 void Forking::prepare() noexcept {
     while (true) {
-        forking().list_mutex.lock();
-        if (forking().try_lock_all()) return;
-        forking().list_mutex.unlock();
+        list_mutex.lock();
+        if (try_lock_all()) return;
+        list_mutex.unlock();
         sched_yield();
     }
 }
 
-void Forking::parent() noexcept { forking().unlock_all(); }
-
-void Forking::child() noexcept {
-    Forking& all = forking();
-    ++all.forks;
-    for (std::size_t fd = 0; fd < all.closed_in_children.size(); ++fd)
-        if (all.closed_in_children[fd]) close(static_cast<int>(fd));
-    all.closed_in_children.clear();
-    for (ProcessMutex* mutex = all.first; mutex != nullptr; mutex = mutex->next_)
+void Forking::renew_child() noexcept {
+    ++forks;
+    for (std::size_t fd = 0; fd < closed_in_children.size(); ++fd)
+        if (closed_in_children[fd]) close(static_cast<int>(fd));
+    closed_in_children.clear();
+    for (ProcessMutex* mutex = first; mutex != nullptr; mutex = mutex->next_)
         if (mutex->renew_ != nullptr) mutex->renew_(mutex->state_);
-    all.unlock_all();
+    unlock_all();
 }
 
 std::uint32_t forks() noexcept { return forking().forks.load(std::memory_order_relaxed); }
 
 void ProcessMutex::enlist() noexcept {
-    const std::lock_guard lock(forking().list_mutex);
+    const LockGuard lock(forking().list_mutex);
     if (enlisted_.exchange(true)) return;
     next_ = forking().first;
     forking().first = this;
 }
 
 void ProcessMutex::retire() noexcept {
-    const std::lock_guard lock(forking().list_mutex);
+    const LockGuard lock(forking().list_mutex);
     for (ProcessMutex** place = &forking().first; *place != nullptr; place = &(*place)->next_) {
         if (*place != this) continue;
         *place = next_;
@@ -94,7 +94,7 @@ void ProcessMutex::retire() noexcept {
 
 ClosedInChildren::ClosedInChildren(int fd) noexcept {
     if (fd < 0) return;
-    const std::lock_guard lock(forking().list_mutex);
+    const LockGuard lock(forking().list_mutex);
     auto& closed = forking().closed_in_children;
     const auto place = static_cast<std::size_t>(fd);
     try {
@@ -107,7 +107,7 @@ ClosedInChildren::ClosedInChildren(int fd) noexcept {
 
 void ClosedInChildren::reset() noexcept {
     if (fd_ < 0) return;
-    const std::lock_guard lock(forking().list_mutex);
+    const LockGuard lock(forking().list_mutex);
     auto& closed = forking().closed_in_children;
     const auto place = static_cast<std::size_t>(std::exchange(fd_, -1));
     if (place < closed.size()) closed[place] = false;

@@ -5,10 +5,10 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <utility>
 
 #include "viaduct/detail/export.hpp"
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/detail/owned.hpp"
 
 namespace viaduct {
@@ -18,7 +18,7 @@ inline constexpr const char* inherited_handle = "the handle was made by the pare
 
 /// Guards state that the whole process shares. fork(2) waits until it is free; it is free in the child, too. If it is
 /// destroyed before the process ends, retire() must be called first.
-class VIADUCT_EXPORT ProcessMutex {
+class VIADUCT_EXPORT VIADUCT_LOCK ProcessMutex {
 public:
     /// `renew` is called in each child, to drop from `state` what belongs to the parent. No other thread exists then.
     constexpr explicit ProcessMutex(void (*renew)(void* state) noexcept = nullptr, void* state = nullptr) noexcept
@@ -26,14 +26,16 @@ public:
     ProcessMutex(const ProcessMutex&) = delete;
     ProcessMutex& operator=(const ProcessMutex&) = delete;
 
-    void lock() {
+    void lock() VIADUCT_ACQUIRE() {
         if (!enlisted_.load(std::memory_order_acquire)) [[unlikely]]
             enlist();
         mutex_.lock();
     }
-    bool try_lock() noexcept { return mutex_.try_lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
+    bool try_lock() noexcept VIADUCT_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
+    void unlock() noexcept VIADUCT_RELEASE() { mutex_.unlock(); }
     void retire() noexcept;
+    /// For `renew`: fork(2) holds the lock.
+    void assume_held() const noexcept VIADUCT_ASSUMES_HELD {}
 
 private:
     friend struct Forking;

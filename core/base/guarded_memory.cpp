@@ -6,10 +6,10 @@
 #include <array>
 #include <atomic>
 #include <csignal>
-#include <mutex>
 #include <span>
 
 #include "core/base/fork.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct {
 namespace {
@@ -94,7 +94,7 @@ thread_local constinit std::jmp_buf* recovery = nullptr;
 void catch_faults(FaultTable& table) noexcept {
     if (!catches_faults) return;
     static constinit ProcessMutex mutex;
-    const std::lock_guard lock(mutex);
+    const LockGuard lock(mutex);
     add(table);
     struct sigaction action {};
     action.sa_sigaction = on_fault;

@@ -6,6 +6,8 @@
 
 #include <atomic>
 
+#include "viaduct/detail/mutex.hpp"
+
 namespace viaduct {
 
 inline void cpu_relax() noexcept {
@@ -16,17 +18,17 @@ inline void cpu_relax() noexcept {
 
 /// Held for tens of nanoseconds on the data path, or for the system call that notifies a software device of work.
 /// Yields the processor if its holder may have been preempted.
-class SpinLock {
+class VIADUCT_LOCK SpinLock {
 public:
-    void lock() noexcept {
+    void lock() noexcept VIADUCT_ACQUIRE() {
         if (!try_lock()) [[unlikely]]
             wait();
     }
-    bool try_lock() noexcept { return !held_.exchange(true, std::memory_order_acquire); }
-    void unlock() noexcept { held_.store(false, std::memory_order_release); }
+    bool try_lock() noexcept VIADUCT_TRY_ACQUIRE(true) { return !held_.exchange(true, std::memory_order_acquire); }
+    void unlock() noexcept VIADUCT_RELEASE() { held_.store(false, std::memory_order_release); }
 
 private:
-    [[gnu::noinline]] void wait() noexcept {
+    [[gnu::noinline]] void wait() noexcept VIADUCT_ACQUIRE() {
         int spins = 0;
         do {
             while (held_.load(std::memory_order_relaxed)) {

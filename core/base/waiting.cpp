@@ -11,10 +11,10 @@
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
-#include <mutex>
 #include <utility>
 
 #include "core/base/fork.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct {
 namespace {
@@ -27,11 +27,15 @@ thread_local WaitingCall* innermost = nullptr;
 
 /// All waiting calls of the process. Never destroyed: threads may wait while the process exits.
 struct Calls {
-    static void forget_all(void* calls) noexcept { static_cast<Calls*>(calls)->first = nullptr; }
+    static void forget_all(void* calls) noexcept {
+        auto& own = *static_cast<Calls*>(calls);
+        own.mutex.assume_held();
+        own.first = nullptr;
+    }
 
-    ProcessMutex mutex{forget_all, this};  // guards the members below, and those of the calls
+    ProcessMutex mutex{forget_all, this};  // guards the members of the calls, too
     std::condition_variable_any left;
-    WaitingCall* first = nullptr;
+    WaitingCall* first VIADUCT_GUARDED_BY(mutex) = nullptr;
 };
 Calls& calls = *new Calls;
 
@@ -59,7 +63,7 @@ CancellationPoint::~CancellationPoint() {
 
 WaitingCall::WaitingCall(const void* handle, void* (*find)(const void* handle) noexcept, OnSignal on_signal) noexcept
     : handle_(handle), on_signal_(on_signal), outer_(innermost) {
-    const std::lock_guard lock(calls.mutex);
+    const LockGuard lock(calls.mutex);
     object_ = find(handle);  // end_waits() takes the lock after the handle has become invalid
     next_ = calls.first;
     if (next_ != nullptr) next_->previous_ = this;
@@ -70,7 +74,7 @@ WaitingCall::WaitingCall(const void* handle, void* (*find)(const void* handle) n
 WaitingCall::~WaitingCall() {
     innermost = outer_;
     {
-        const std::lock_guard lock(calls.mutex);
+        const LockGuard lock(calls.mutex);
         (previous_ == nullptr ? calls.first : previous_->next_) = next_;
         if (next_ != nullptr) next_->previous_ = previous_;
         if (!closed_) return;
@@ -79,15 +83,15 @@ WaitingCall::~WaitingCall() {
 }
 
 bool WaitingCall::closed() const noexcept {
-    const std::lock_guard lock(calls.mutex);
+    const LockGuard lock(calls.mutex);
     return closed_;
 }
 
 bool wait_closed() noexcept { return innermost != nullptr && innermost->closed(); }
 
 void end_waits(const void* handle) noexcept {
-    std::unique_lock lock(calls.mutex);
-    const auto release = [handle] {
+    const LockGuard lock(calls.mutex);
+    const auto release = [handle]() VIADUCT_REQUIRES(calls.mutex) {
         bool found = false;
         for (WaitingCall* call = calls.first; call != nullptr; call = call->next_) {
             if (call->handle_ != handle) continue;
@@ -97,7 +101,7 @@ void end_waits(const void* handle) noexcept {
         }
         return found;
     };
-    while (release()) calls.left.wait(lock);
+    while (release()) calls.left.wait(calls.mutex);
 }
 
 /// The descriptors that a sleeping call watches besides those it was asked to watch.
@@ -106,7 +110,7 @@ public:
     explicit Sleep(WaitingCall* call) noexcept : call_(call) {
         if (call_ == nullptr) return;
         {
-            const std::lock_guard lock(calls.mutex);
+            const LockGuard lock(calls.mutex);
             if (!call_->wake_) call_->wake_ = UniqueFd(eventfd(call_->closed_ ? 1 : 0, EFD_CLOEXEC));
         }
         if (call_->on_signal_ == OnSignal::EndUnlessRestarting) block_signals();

@@ -6,22 +6,23 @@
 #include "api/udat/members.hpp"
 #include "regions.hpp"
 #include "triplets.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat1 {
 
 void Regions::add(DAT_IA_HANDLE ia, DAT_LMR_CONTEXT context, DAT_LMR_HANDLE lmr) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     regions_.insert_or_assign({ia, context}, lmr);
 }
 
 DAT_LMR_HANDLE Regions::find(DAT_IA_HANDLE ia, DAT_LMR_CONTEXT context) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = regions_.find({ia, context});
     return found != regions_.end() ? found->second : DAT_HANDLE_NULL;
 }
 
 void Regions::forget(DAT_IA_HANDLE ia) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     std::erase_if(regions_, [ia](const auto& entry) { return entry.first.first == ia; });
 }
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 
 #include "releases.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat1 {
 
@@ -22,7 +22,7 @@ public:
     /// immediately.
     template <class Free>
     DAT_RETURN remove(DAT_IA_HANDLE ia, DAT_LMR_CONTEXT context, Free&& free) {
-        const std::lock_guard lock(mutex_);
+        const LockGuard lock(mutex_);
         const DAT_RETURN result = free();
         if (result == DAT_SUCCESS) regions_.erase({ia, context});
         return result;
@@ -32,8 +32,8 @@ public:
     void forget(DAT_IA_HANDLE ia);
 
 private:
-    std::mutex mutex_;
-    std::map<std::pair<DAT_IA_HANDLE, DAT_LMR_CONTEXT>, DAT_LMR_HANDLE> regions_;
+    Mutex mutex_;
+    std::map<std::pair<DAT_IA_HANDLE, DAT_LMR_CONTEXT>, DAT_LMR_HANDLE> regions_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 /// Never destroyed, because programs may free regions while they exit.

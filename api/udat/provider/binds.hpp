@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 
 #include "api/udat/provider/api.hpp"
 #include "core/base/spin_lock.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 
@@ -24,21 +24,21 @@ class Binds {
 public:
     /// Throws std::bad_alloc.
     std::uint64_t add(const Bind& bind) {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         open_.emplace(next_, bind);
         return next_++;
     }
 
     Bind remove(std::uint64_t number) noexcept {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         const auto node = open_.extract(number);
         return node.empty() ? Bind{} : node.mapped();
     }
 
 private:
-    SpinLock lock_;  // guards the members below
-    std::unordered_map<std::uint64_t, Bind> open_;
-    std::uint64_t next_ = 1;
+    SpinLock lock_;
+    std::unordered_map<std::uint64_t, Bind> open_ VIADUCT_GUARDED_BY(lock_);
+    std::uint64_t next_ VIADUCT_GUARDED_BY(lock_) = 1;
 };
 
 }  // namespace viaduct::dat

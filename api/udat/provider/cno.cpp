@@ -29,11 +29,11 @@ bool watch_completions(int epoll, int operation, const Evd& evd) noexcept {
 class Cno::WaitScope {
 public:
     WaitScope(Cno& cno, Waiters& waiters) noexcept : cno_(cno), waiters_(waiters) {
-        const std::lock_guard lock(cno_.lock_);
+        const LockGuard lock(cno_.lock_);
         ++waiters_.present;
     }
     ~WaitScope() {
-        const std::lock_guard lock(cno_.lock_);
+        const LockGuard lock(cno_.lock_);
         waiters_.to_release = std::min(waiters_.to_release, --waiters_.present);
         waiters_.update_flag();
     }
@@ -55,13 +55,13 @@ Cno::~Cno() {
 
 /// Created on demand: only objects with waiters need descriptors.
 int Cno::make_fd(Waiters& waiters) {
-    const std::lock_guard members(members_lock_);
+    const LockGuard members(members_lock_);
     if (waiters.epoll >= 0) return waiters.epoll;
     UniqueFd made(::epoll_create1(EPOLL_CLOEXEC));
     if (!made) throw std::system_error(errno, std::generic_category());
     int flag = -1;
     {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         flag = waiters.flag.fd();
     }
     if (flag < 0) throw std::system_error(errno, std::generic_category());
@@ -81,11 +81,11 @@ int Cno::fd() noexcept try {
 }
 
 void Cno::attach(Evd& evd) {
-    const std::lock_guard members(members_lock_);
+    const LockGuard members(members_lock_);
     if (std::ranges::find(members_, &evd) != members_.end()) return;
     members_.reserve(members_.size() + 1);
     {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         for (Waiters* waiters : all_waiters_) waiters->triggers.reserve(members_.capacity());
     }
     for (const Waiters* waiters : all_waiters_)
@@ -99,11 +99,11 @@ void Cno::attach(Evd& evd) {
 
 /// If no dispatcher is left, the waiters must be released, because nothing would wake them.
 void Cno::detach(Evd& evd) noexcept {
-    const std::lock_guard members(members_lock_);
+    const LockGuard members(members_lock_);
     if (std::erase(members_, &evd) == 0) return;
     for (Waiters* waiters : all_waiters_) {
         (void)watch_completions(waiters->epoll, EPOLL_CTL_DEL, evd);
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         std::erase(waiters->triggers, evd.handle());
         if (members_.empty()) waiters->to_release = waiters->present;
         waiters->update_flag();
@@ -111,12 +111,12 @@ void Cno::detach(Evd& evd) noexcept {
 }
 
 void Cno::update_watches(const Evd& evd) noexcept {
-    const std::lock_guard members(members_lock_);
+    const LockGuard members(members_lock_);
     for (const Waiters* waiters : all_waiters_) (void)watch_completions(waiters->epoll, EPOLL_CTL_MOD, evd);
 }
 
 void Cno::trigger(DAT_HANDLE evd) noexcept {
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     for (Waiters* waiters : all_waiters_) {
         std::vector<DAT_HANDLE>& triggers = waiters->triggers;
         if (waiters == &agents_ && !has_agent_) continue;
@@ -127,14 +127,14 @@ void Cno::trigger(DAT_HANDLE evd) noexcept {
 }
 
 void Cno::check_completions_of_members() noexcept {
-    const std::lock_guard members(members_lock_);
+    const LockGuard members(members_lock_);
     for (Evd* member : members_)
         if (member->notifies() && member->has_new_completions()) trigger(member->handle());
 }
 
 /// Takes the oldest trigger. Returns false if there is none.
 bool Cno::take_trigger(Waiters& waiters, DAT_HANDLE& evd) noexcept {
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     if (!waiters.triggers.empty()) {
         evd = waiters.triggers.front();
         waiters.triggers.erase(waiters.triggers.begin());
@@ -155,7 +155,7 @@ bool Cno::take(Waiters& waiters, DAT_HANDLE& evd) noexcept {
 }
 
 bool Cno::awaited() const noexcept {
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     return consumers_.present != 0;
 }
 
@@ -185,7 +185,7 @@ void Cno::run_agent(const StopFlag& stops) noexcept {
         if (*stops || (result != success && DAT_GET_TYPE(result) != DAT_INTERRUPTED_CALL)) return;
         DAT_OS_WAIT_PROXY_AGENT agent;
         {
-            const std::lock_guard members(members_lock_);
+            const LockGuard members(members_lock_);
             agent = agent_;
         }
         if (result == success && agent.proxy_agent_func != nullptr) agent.proxy_agent_func(agent.instance_data, evd);
@@ -195,13 +195,13 @@ void Cno::run_agent(const StopFlag& stops) noexcept {
 void Cno::stop_agent() noexcept {
     *agent_stops_ = true;
     {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         agents_.to_release = 1;
         agents_.update_flag();
     }
     end_thread(agent_thread_);
     agent_thread_ = {};
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     has_agent_ = false;
     agents_.triggers.clear();
     agents_.to_release = 0;
@@ -210,7 +210,7 @@ void Cno::stop_agent() noexcept {
 
 void Cno::set_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
     {
-        const std::lock_guard members(members_lock_);
+        const LockGuard members(members_lock_);
         agent_ = agent;
     }
     if (agent.proxy_agent_func == nullptr) {
@@ -220,14 +220,14 @@ void Cno::set_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
     if (agent_thread_.joinable()) return;
     agent_stops_ = std::make_shared<std::atomic<bool>>(false);
     agent_thread_ = start_thread([this, stops = agent_stops_] { run_agent(stops); });
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     has_agent_ = true;
 }
 
 void Cno::close() noexcept {
     closing_ = true;
     {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         agents_.flag.set(true);
     }
     if (agent_thread_.get_id() == std::this_thread::get_id()) *agent_stops_ = true;
@@ -236,7 +236,7 @@ void Cno::close() noexcept {
 }
 
 void Cno::query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const {
-    const std::lock_guard members(members_lock_);
+    const LockGuard members(members_lock_);
     (void)mask;  // returns everything, because the values of the mask overlap
     param.ia_handle = ia().number();
     param.proxy = {};

@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "core/base/event_channel.hpp"
 #include "core/base/spin_lock.hpp"
 #include "viaduct/deadline.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 
@@ -85,9 +85,9 @@ private:
     std::atomic<bool> exposes_fd_{false};
     std::atomic<bool> closing_{false};
 
-    mutable std::mutex members_lock_;  // guards the members below
-    std::vector<Evd*> members_;
-    DAT_OS_WAIT_PROXY_AGENT agent_{};
+    mutable Mutex members_lock_;
+    std::vector<Evd*> members_ VIADUCT_GUARDED_BY(members_lock_);
+    DAT_OS_WAIT_PROXY_AGENT agent_ VIADUCT_GUARDED_BY(members_lock_){};
 
     std::thread agent_thread_;
     StopFlag agent_stops_;  // belongs to the thread, which outlives this object if its agent frees it
@@ -95,7 +95,7 @@ private:
     mutable SpinLock lock_;  // innermost lock
     Waiters consumers_;
     Waiters agents_;  // the thread of the agent
-    bool has_agent_ = false;
+    bool has_agent_ VIADUCT_GUARDED_BY(lock_) = false;
     const std::array<Waiters*, 2> all_waiters_{&consumers_, &agents_};
 };
 

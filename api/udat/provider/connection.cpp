@@ -10,6 +10,7 @@
 #include "core/base/internals.hpp"
 #include "core/frontend.hpp"
 #include "core/log.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 
@@ -24,7 +25,7 @@ bool is_orderly(DAT_EVENT_NUMBER number) noexcept {
 
 }  // namespace
 
-/// The caller holds `events_lock_`.
+///
 void Ep::tell(DAT_EVENT_NUMBER number, const char* why) noexcept {
     log(is_orderly(number) ? LogLevel::Debug : LogLevel::Info, "endpoint %p: %s%s%s", handle(), name_of(number),
         *why == '\0' ? "" : ": ", why);
@@ -39,7 +40,7 @@ void Ep::tell(DAT_EVENT_NUMBER number, const char* why) noexcept {
         ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW, connect_evd_.handle(), DAT_EVD_OVERFLOW_ERROR);
 }
 
-/// Reports the end of a connection or of a connection attempt once. The caller holds `events_lock_`.
+/// Reports the end of a connection or of a connection attempt once.
 void Ep::end(DAT_EVENT_NUMBER number, const char* why) noexcept {
     if (progress_ == Progress::None || progress_ == Progress::Failed) return;
     const bool requested = progress_ == Progress::Cancelled || progress_ == Progress::Disconnecting;
@@ -54,7 +55,7 @@ void Ep::end(DAT_EVENT_NUMBER number, const char* why) noexcept {
 }
 
 void Ep::on_connection_event(const ConnectionEvent& event) noexcept {
-    const std::lock_guard lock(events_lock_);
+    const LockGuard lock(events_lock_);
     const DAT_EVENT_NUMBER number = to_event_number(event);
     if (event.kind == ConnectionEventKind::Established || event.kind == ConnectionEventKind::Rejected) {
         const auto bytes = event.private_data.span();
@@ -72,7 +73,7 @@ void Ep::on_connection_event(const ConnectionEvent& event) noexcept {
         in_vain ? explain("%s; given up after %g s", event.why.c_str(), remote_.timeout / 1e6) : event.why.c_str());
 }
 
-/// The answer may come from another service than the requested one (dat_cr_handoff). The caller holds `events_lock_`.
+/// The answer may come from another service than the requested one (dat_cr_handoff).
 void Ep::follow_redirection(const Bytes<Address::max_service>& service) noexcept {
     const std::uint16_t port = port_of(service);
     if (port == 0 || port == remote_.port) return;
@@ -81,13 +82,13 @@ void Ep::follow_redirection(const Bytes<Address::max_service>& service) noexcept
 }
 
 void Ep::settle() noexcept {
-    const std::lock_guard lock(parts_lock_);
+    const LockGuard lock(parts_lock_);
     if (forget_failure() && endpoint_ != nullptr) Internals::fail(*endpoint_);
 }
 
 /// Reports whether the last connection attempt failed and the consumer had not yet seen that.
 bool Ep::forget_failure() noexcept {
-    const std::lock_guard lock(events_lock_);
+    const LockGuard lock(events_lock_);
     if (progress_ != Progress::Failed) return false;
     progress_ = Progress::None;
     return true;
@@ -97,7 +98,7 @@ bool Ep::forget_failure() noexcept {
 void Ep::begin(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept {
     local_port_ = local_port;
     remote_address_ = address;
-    const std::lock_guard lock(events_lock_);
+    const LockGuard lock(events_lock_);
     remote_ = remote;
     progress_ = Progress::Connecting;
     private_data_size_ = 0;
@@ -146,7 +147,7 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
     const EndpointState before = state();
     if (before != EndpointState::Unconnected && before != EndpointState::TentativePending) return wrong_state();
     // The consumer may free the endpoint as soon as it sees the connection event. The destructor waits for this lock.
-    const std::lock_guard accepting(accept_lock_);
+    const LockGuard accepting(accept_lock_);
     Ep* const reserved = cr.ep();
     cr.let_go();
     begin(cr.local_port(),
@@ -157,7 +158,7 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
     (void)follow(EndpointTrigger::Release);
     const Status status = endpoint_->accept(cr.request(), private_data);
     if (status.ok()) return success;
-    const std::lock_guard lock(events_lock_);
+    const LockGuard lock(events_lock_);
     if (status.code() == Code::InvalidState || status.code() == Code::InvalidParameter ||
         status.code() == Code::NoResources) {
         cr.reserve(reserved);
@@ -176,7 +177,7 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
 DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
     counters.add(DCNT_EP_DISCONNECT);
     {
-        const std::lock_guard lock(events_lock_);
+        const LockGuard lock(events_lock_);
         if (progress_ == Progress::Connecting) progress_ = Progress::Cancelled;
         if (progress_ == Progress::Connected) progress_ = Progress::Disconnecting;
     }
@@ -196,7 +197,7 @@ DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
         case EndpointState::ActivePending: break;
     }
     endpoint_->terminate();
-    const std::lock_guard lock(events_lock_);
+    const LockGuard lock(events_lock_);
     end(DAT_CONNECTION_EVENT_DISCONNECTED, "this side disconnected");
     return success;
 }

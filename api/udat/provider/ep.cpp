@@ -90,8 +90,8 @@ Ep::Ep(Ia& ia, EndpointState initial) : Object(ia, ia.provider(), handle_type), 
 /// The consumer may free the endpoint as soon as it sees its last event, so wait for the threads that report or take
 /// it.
 Ep::~Ep() {
-    { const std::lock_guard accepting(accept_lock_); }
-    { const std::lock_guard lock(events_lock_); }
+    { const LockGuard accepting(accept_lock_); }
+    { const LockGuard lock(events_lock_); }
     ia().await_takers();
     Evd::await_lookups();
 }
@@ -188,7 +188,7 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     CompletionStream recv_stream(parts.recv_evd, receives, notification_of(parts.attr.recv_completion_flags));
     CompletionStream request_stream(parts.request_evd, parts.attr.max_request_dtos,
                                     notification_of(parts.attr.request_completion_flags));
-    const std::lock_guard lock(parts_lock_);
+    const LockGuard lock(parts_lock_);
     provide_cookies(recv_cookies_, parts.recv_evd, parts.attr.recv_completion_flags);
     provide_cookies(request_cookies_, parts.request_evd, parts.attr.request_completion_flags);
     if (endpoint_ != nullptr) earlier_ += endpoint_->counters();
@@ -209,7 +209,7 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
 Ep::CoreCounters Ep::core_counters() const noexcept {
     EndpointCounters all;
     {
-        const std::lock_guard lock(parts_lock_);
+        const LockGuard lock(parts_lock_);
         all = earlier_;
         if (endpoint_ != nullptr) all += endpoint_->counters();
     }

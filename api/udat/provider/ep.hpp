@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "api/udat/provider/evd.hpp"
@@ -15,6 +14,7 @@
 #include "api/udat/provider/srq.hpp"
 #include "api/udat/provider/translate.hpp"
 #include "core/state_machine.hpp"
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/endpoint.hpp"
 
 namespace viaduct::dat {
@@ -78,7 +78,7 @@ public:
     /// Reports whether a dispatcher may still have completions of this endpoint. Receives of a shared queue are not
     /// considered.
     bool awaited_on(const Evd& evd) const noexcept {
-        const std::lock_guard lock(parts_lock_);
+        const LockGuard lock(parts_lock_);
         return (recv_evd_.get() == &evd && (srq_ || !idle(QueueKind::Receive))) ||
                (request_evd_.get() == &evd && !idle(QueueKind::Send));
     }
@@ -98,7 +98,7 @@ public:
 
     /// Returns the peer of the connection. Valid in the state Connected.
     Request remote() const noexcept {
-        const std::lock_guard lock(events_lock_);
+        const LockGuard lock(events_lock_);
         return remote_;
     }
 
@@ -166,13 +166,13 @@ private:
     void begin(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept;
     Status ask(const Request& request);
     const char* lacks() const noexcept;
-    void follow_redirection(const Bytes<Address::max_service>& service) noexcept;
-    void tell(DAT_EVENT_NUMBER number, const char* why) noexcept;
+    void follow_redirection(const Bytes<Address::max_service>& service) noexcept VIADUCT_REQUIRES(events_lock_);
+    void tell(DAT_EVENT_NUMBER number, const char* why) noexcept VIADUCT_REQUIRES(events_lock_);
     bool forget_failure() noexcept;
-    void end(DAT_EVENT_NUMBER number, const char* why) noexcept;
+    void end(DAT_EVENT_NUMBER number, const char* why) noexcept VIADUCT_REQUIRES(events_lock_);
 
     /// Held while parts change, and by threads that take events from any dispatcher.
-    mutable std::mutex parts_lock_;
+    mutable Mutex parts_lock_;
 
     Use<Pz> pz_;
     Use<Evd> recv_evd_;
@@ -195,10 +195,10 @@ private:
                                                                       // consumer gets a pointer to it
     std::atomic<DAT_COUNT> private_data_size_{0};
 
-    std::mutex accept_lock_;          // held while a request is accepted; acquired before events_lock_
-    mutable std::mutex events_lock_;  // guards the members below
-    Request remote_;
-    Progress progress_ = Progress::None;
+    Mutex accept_lock_;  // held while a request is accepted
+    mutable Mutex events_lock_;
+    Request remote_ VIADUCT_GUARDED_BY(events_lock_);
+    Progress progress_ VIADUCT_GUARDED_BY(events_lock_) = Progress::None;
 
     std::unique_ptr<RequestCookies> recv_cookies_;  // if completions may be unsignalled
     std::unique_ptr<RequestCookies> request_cookies_;
@@ -210,7 +210,7 @@ private:
 
     Counter immediate_messages_;
     Counter immediate_bytes_;
-    EndpointCounters earlier_;  // of the endpoints of the core that were replaced; guarded by parts_lock_
+    EndpointCounters earlier_ VIADUCT_GUARDED_BY(parts_lock_);  // of the endpoints of the core that were replaced
 
     std::shared_ptr<CompletionQueue> own_recv_queue_;  // used if the consumer wants no completions
     std::shared_ptr<CompletionQueue> own_request_queue_;

@@ -119,7 +119,7 @@ void Evd::begin_stream(std::uint32_t completions, Notification wanted) noexcept 
     ++streams_.at(static_cast<std::size_t>(wanted));
     if (cno() != nullptr) watch_for_cno();
     {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         news_.set(true);  // waiters arm again
     }
     const BiasedLock::SlowPathGuard taking(taking_);
@@ -145,7 +145,7 @@ Evd::Notification Evd::notification() const noexcept {
 
 // ---- Posting events -----------------------------------------------------------------------------------------------
 
-/// Makes room for one more event, possibly beyond the length that the consumer requested. The caller holds `lock_`.
+/// Makes room for one more event, possibly beyond the length that the consumer requested.
 bool Evd::make_room() noexcept {
     if (events_.room() != 0) return true;
     const std::size_t most = ia().device()->attributes().max_completions;
@@ -153,7 +153,7 @@ bool Evd::make_room() noexcept {
 }
 
 bool Evd::try_post(const DAT_EVENT& event) noexcept {
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     if (is_rationed(event.event_number) && events_.size() >= capacity_) return false;
     if (!make_room()) return false;
     DAT_EVENT posted = event;
@@ -216,12 +216,12 @@ bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
 [[gnu::noinline]] bool Evd::is_early() const noexcept {
     DAT_EP_HANDLE ending = DAT_HANDLE_NULL;
     {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         const DAT_EVENT& oldest = events_[0].event;
         if (ends_connection(oldest.event_number)) ending = oldest.event_data.connect_event_data.ep_handle;
     }
     if (ending == DAT_HANDLE_NULL) return false;
-    const std::lock_guard lock(looking_up());
+    const LockGuard lock(looking_up());
     const Ep* ep = resolve<Ep>(ending);
     return ep != nullptr && ep->awaited_on(*this);
 }
@@ -229,7 +229,7 @@ bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
 /// Takes the oldest posted event, which must exist.
 [[gnu::noinline]] bool Evd::take_posted(DAT_EVENT& event) noexcept {
     {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         event = events_.front().event;
         quiet_ -= events_.front().quiet ? 1 : 0;
         events_.pop();
@@ -238,12 +238,12 @@ bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
     }
     // settle() takes locks of the core. Threads that hold these post events, so lock_ must not be held here.
     if (!fails_connection(event.event_number)) return true;
-    const std::lock_guard lock(looking_up());
+    const LockGuard lock(looking_up());
     if (Ep* ep = resolve<Ep>(event.event_data.connect_event_data.ep_handle)) ep->settle();
     return true;
 }
 
-/// Takes the oldest event. The caller holds `taking_`.
+/// Takes the oldest event.
 [[gnu::always_inline]] inline bool Evd::take(DAT_EVENT& event) noexcept {
     if (has_posted() && !is_early()) [[unlikely]]
         return take_posted(event);
@@ -254,8 +254,7 @@ bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
     return has_posted() && take_posted(event);
 }
 
-/// Returns the position of a completion among the queued events: before the end of its connection, or last. The caller
-/// holds `lock_`.
+/// Returns the position of a completion among the queued events: before the end of its connection, or last.
 std::size_t Evd::place_for(DAT_EP_HANDLE ep) const noexcept {
     for (std::size_t i = endings_ == 0 ? 0 : events_.size(); i-- > 0;) {
         const DAT_EVENT& event = events_[i].event;
@@ -267,7 +266,7 @@ std::size_t Evd::place_for(DAT_EP_HANDLE ep) const noexcept {
 }
 
 bool Evd::keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept {
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     if (!make_room()) return false;
     const std::size_t place = place_for(origin.ep);
     events_.push({.event = event, .quiet = origin.quiet});
@@ -287,14 +286,14 @@ std::size_t Evd::collect() noexcept {
 }
 
 bool Evd::has_news() const noexcept {
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     return quiet_ != events_.size() || events_.size() >= capacity_;
 }
 
 /// Takes the oldest event if at least `threshold` are queued and one of them wakes waiters. Counts the remaining
 /// events.
 bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
-    const std::lock_guard taking(taking_);
+    const LockGuard taking(taking_);
     if (threshold > 1 || has_cookies_) {
         nmore = static_cast<DAT_COUNT>(collect());
         if (static_cast<std::size_t>(nmore) < threshold || !has_news()) return false;
@@ -321,7 +320,7 @@ DAT_RETURN unwaitable() noexcept {
 DAT_RETURN Evd::dequeue(DAT_EVENT& event) noexcept {
     if (waiting_.load(std::memory_order_acquire)) [[unlikely]]
         return report_failure("dat_evd_dequeue", handle(), has_waiter());
-    const std::lock_guard taking(taking_);
+    const LockGuard taking(taking_);
     counters.add(DCNT_EVD_DEQUEUE);
     const bool taken = take(event);
     counters.add(taken ? DCNT_EVD_DEQUEUE_FOUND : DCNT_EVD_DEQUEUE_NOT_FOUND);
@@ -382,7 +381,7 @@ private:
 bool Evd::arm() noexcept {
     bool hears = false;
     {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         news_.set(false);
         hears = news_.fd() >= 0;
     }
@@ -398,7 +397,7 @@ Woken Evd::sleep(const Deadline& deadline) {
     counters.add(DCNT_EVD_WAIT_BLOCKED);
     std::array<int, 2> sources{-1, completion_fd()};
     {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         sources[0] = news_.fd();
     }
     return sleep_until_readable(sources, deadline);
@@ -432,10 +431,10 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
 void Evd::end_wait(std::size_t told) noexcept {
     if (cno() != nullptr) {
         (void)watch_completions();
-        const std::lock_guard taking(taking_);
+        const LockGuard taking(taking_);
         (void)collect();
     }
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     if (cno_ && enabled_ && events_.size() > told && quiet_ != events_.size()) cno_->trigger(handle());
     waiting_ = false;  // the dispatcher may be freed once the lock is released
 }
@@ -445,7 +444,7 @@ void Evd::dismiss_waiter() noexcept {
     dismissed_ = true;
     while (true) {
         {
-            const std::lock_guard lock(lock_);
+            const LockGuard lock(lock_);
             if (!waiting_) break;
             news_.set(true);
         }
@@ -454,7 +453,7 @@ void Evd::dismiss_waiter() noexcept {
     dismissed_ = false;
 }
 
-void Evd::await_lookups() noexcept { const std::lock_guard lock(looking_up()); }
+void Evd::await_lookups() noexcept { const LockGuard lock(looking_up()); }
 
 void Evd::close() noexcept { end_waits(handle()); }
 
@@ -466,7 +465,7 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
     if (wanted > limit) return too_long(qlen, limit);
     Fifo<Queued> resized(room_at_first(wanted, flags_));
     const BiasedLock::SlowPathGuard taking(taking_);
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     if (events_.size() > wanted)
         return failed(error(DAT_INVALID_STATE),
                       explain("%d events asked for, %zu are in the EVD", qlen, events_.size()));
@@ -491,12 +490,12 @@ void Evd::set_enabled(bool enabled) noexcept {
     if (enabled) watch_for_cno();
     notified->update_watches(*this);
     if (!enabled) return;
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     if (cno_ && !events_.empty()) cno_->trigger(handle());
 }
 
 Cno* Evd::cno() const noexcept {
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     return cno_.get();
 }
 
@@ -504,7 +503,7 @@ void Evd::set_cno(Cno* cno) {
     Use<Cno> wanted(cno);
     if (cno != nullptr) cno->attach(*this);
     {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         std::swap(cno_, wanted);
     }
     if (wanted && wanted.get() != cno) wanted->detach(*this);
@@ -536,7 +535,10 @@ void Evd::query(DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM& param) const noexcept {
     if ((mask & DAT_EVD_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
     if ((mask & DAT_EVD_FIELD_EVD_QLEN) != 0) param.evd_qlen = qlen();
     if ((mask & DAT_EVD_FIELD_EVD_STATE) != 0) param.evd_state = static_cast<DAT_EVD_STATE>(state);
-    if ((mask & DAT_EVD_FIELD_CNO) != 0) param.cno_handle = cno_.handle();
+    if ((mask & DAT_EVD_FIELD_CNO) != 0) {
+        const LockGuard lock(lock_);
+        param.cno_handle = cno_.handle();
+    }
     if ((mask & DAT_EVD_FIELD_EVD_FLAGS) != 0) param.evd_flags = flags_;
 }
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <mutex>
 
 #include "api/udat/provider/binds.hpp"
 #include "api/udat/provider/counters.hpp"
@@ -106,20 +105,21 @@ private:
     Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags);
 
     bool has_posted() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
-    bool take(DAT_EVENT& event) noexcept;
+    bool take(DAT_EVENT& event) noexcept VIADUCT_REQUIRES(taking_);
     Status fit_completions(std::size_t qlen) noexcept;
     Notification notification() const noexcept;
-    bool is_early() const noexcept;
-    bool take_posted(DAT_EVENT& event) noexcept;
+    bool is_early() const noexcept VIADUCT_REQUIRES(taking_);
+    bool take_posted(DAT_EVENT& event) noexcept VIADUCT_REQUIRES(taking_);
     [[gnu::noinline]] Taken write_any(Completion completion, DAT_EVENT& event) noexcept;
     Taken write(const Completion& completion, DAT_EVENT& event) noexcept;
-    Taken take_completion(DAT_EVENT& event, Origin& origin) noexcept;
-    [[gnu::noinline]] bool take_reported_completion(DAT_EVENT& event, Origin* origin = nullptr) noexcept;
-    bool keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept;
-    bool make_room() noexcept;
-    std::size_t place_for(DAT_EP_HANDLE ep) const noexcept;
+    Taken take_completion(DAT_EVENT& event, Origin& origin) noexcept VIADUCT_REQUIRES(taking_);
+    [[gnu::noinline]] bool take_reported_completion(DAT_EVENT& event, Origin* origin = nullptr) noexcept
+        VIADUCT_REQUIRES(taking_);
+    bool keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept VIADUCT_REQUIRES(taking_);
+    bool make_room() noexcept VIADUCT_REQUIRES(lock_);
+    std::size_t place_for(DAT_EP_HANDLE ep) const noexcept VIADUCT_REQUIRES(lock_);
     bool has_news() const noexcept;
-    std::size_t collect() noexcept;
+    std::size_t collect() noexcept VIADUCT_REQUIRES(taking_);
     bool has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
     bool arm() noexcept;
     void end_wait(std::size_t told) noexcept;
@@ -142,13 +142,13 @@ private:
 
     BiasedLock taking_;  // held by threads that take events, never by those that post them
 
-    mutable SpinLock lock_;  // guards the members below; innermost lock
-    Fifo<Queued> events_;
-    ReadableFlag news_;                  // since arm()
-    std::atomic<std::size_t> count_{0};  // size of events_, to be read without the lock
-    std::size_t quiet_ = 0;              // number of events in events_ that wake no waiter
-    std::size_t endings_ = 0;            // number of events in events_ that end a connection
-    Use<Cno> cno_;
+    mutable SpinLock lock_;  // innermost lock
+    Fifo<Queued> events_ VIADUCT_GUARDED_BY(lock_);
+    ReadableFlag news_ VIADUCT_GUARDED_BY(lock_);        // since arm()
+    std::atomic<std::size_t> count_{0};                  // size of events_, to be read without the lock
+    std::size_t quiet_ VIADUCT_GUARDED_BY(lock_) = 0;    // number of events in events_ that wake no waiter
+    std::size_t endings_ VIADUCT_GUARDED_BY(lock_) = 0;  // number of events in events_ that end a connection
+    Use<Cno> cno_ VIADUCT_GUARDED_BY(lock_);
 };
 
 /// A reference to a dispatcher that may belong to another IA and be destroyed with it. The dispatcher is therefore

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // References to dispatchers that may belong to another IA.
-#include <mutex>
 
 #include "api/udat/provider/evd.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 namespace {
@@ -16,23 +16,23 @@ ProcessMutex& posting() noexcept {
 }  // namespace
 
 EvdLink& EvdLink::operator=(EvdLink&& other) noexcept {
-    const std::lock_guard lock(posting());
+    const LockGuard lock(posting());
     std::swap(handle_, other.handle_);
     return *this;
 }
 
 EvdLink::~EvdLink() {
     if (handle_ == DAT_HANDLE_NULL) return;
-    const std::lock_guard lock(posting());
+    const LockGuard lock(posting());
     if (Evd* evd = get()) evd->users.remove();
 }
 
 bool EvdLink::try_post(const DAT_EVENT& event) const noexcept {
-    const std::lock_guard lock(posting());
+    const LockGuard lock(posting());
     Evd* const evd = get();
     return evd != nullptr && evd->try_post(event);
 }
 
-void EvdLink::await_posters() noexcept { const std::lock_guard lock(posting()); }
+void EvdLink::await_posters() noexcept { const LockGuard lock(posting()); }
 
 }  // namespace viaduct::dat

@@ -92,7 +92,7 @@ std::uint16_t Ia::next_port() {
 }
 
 void Ia::disown(Object& object) noexcept {
-    const std::lock_guard lock(children_lock_);
+    const LockGuard lock(children_lock_);
     children_[object.type()].erase(&object);
     count(object.type(), false);
 }
@@ -115,7 +115,7 @@ void Ia::count(DAT_HANDLE_TYPE type, bool created) noexcept {
 }
 
 bool Ia::in_use() const noexcept {
-    const std::lock_guard lock(children_lock_);
+    const LockGuard lock(children_lock_);
     std::size_t left = 0;
     for (const auto& objects : children_) left += objects.size();
     const bool own_evd = children_[DAT_HANDLE_TYPE_EVD].contains(async_evd_.get());
@@ -128,7 +128,7 @@ void Ia::destroy_children(DAT_HANDLE_TYPE type) noexcept {
     while (true) {
         std::unique_ptr<Object> child;
         {
-            const std::lock_guard lock(children_lock_);
+            const LockGuard lock(children_lock_);
             auto& objects = children_[type];
             if (objects.empty()) return;
             Object* first = *objects.begin();

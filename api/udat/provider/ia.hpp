@@ -4,7 +4,6 @@
 
 #include <array>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "api/udat/provider/acceptor.hpp"
 #include "api/udat/provider/evd.hpp"
 #include "api/udat/provider/object.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 
@@ -33,7 +33,7 @@ public:
 
     /// Counts an event of the IA.
     void note(int counter) noexcept {
-        const std::lock_guard lock(children_lock_);
+        const LockGuard lock(children_lock_);
         counters.add(counter);
     }
 
@@ -58,7 +58,7 @@ public:
     /// Takes ownership of a new object. Throws std::bad_alloc.
     template <class T>
     DAT_HANDLE adopt(std::unique_ptr<T> object) {
-        const std::lock_guard lock(children_lock_);
+        const LockGuard lock(children_lock_);
         children_[T::handle_type].insert(object.get());
         count(T::handle_type, true);
         return object.release()->handle();
@@ -69,7 +69,7 @@ public:
     /// Returns the first object of a type that satisfies the predicate, or null.
     template <class T, class Predicate>
     T* find(Predicate predicate) {
-        const std::lock_guard lock(children_lock_);
+        const LockGuard lock(children_lock_);
         for (Object* child : children_[T::handle_type])
             if (predicate(*static_cast<T*>(child))) return static_cast<T*>(child);
         return nullptr;
@@ -95,7 +95,7 @@ private:
     static constexpr std::size_t types = DAT_HANDLE_TYPE_CSP + 1;
 
     Ia(const DAT_PROVIDER& provider, const std::string& device_name);
-    void count(DAT_HANDLE_TYPE type, bool created) noexcept;
+    void count(DAT_HANDLE_TYPE type, bool created) noexcept VIADUCT_REQUIRES(children_lock_);
     void name_attributes();
     void on_async_event(const AsyncEvent& event) noexcept override;
     void destroy_children(DAT_HANDLE_TYPE type) noexcept;
@@ -109,8 +109,8 @@ private:
     EvdLink async_evd_;
     bool device_is_lost_ = false;  // used only by the acceptor's thread
 
-    mutable std::mutex children_lock_;  // guards the members below
-    std::array<std::unordered_set<Object*>, types> children_;
+    mutable Mutex children_lock_;
+    std::array<std::unordered_set<Object*>, types> children_ VIADUCT_GUARDED_BY(children_lock_);
 
     Acceptor acceptor_;  // last, because its thread creates children
 };

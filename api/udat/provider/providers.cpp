@@ -4,18 +4,18 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "api/udat/provider/table.hpp"
 #include "core/base/fork.hpp"
 #include "viaduct/detail/export.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 namespace {
 
 struct Entries {
     ProcessMutex lock;
-    std::map<std::string, std::unique_ptr<NamedProvider>> by_name;
+    std::map<std::string, std::unique_ptr<NamedProvider>> by_name VIADUCT_GUARDED_BY(lock);
 };
 
 Entries& entries() {
@@ -32,7 +32,7 @@ std::string device_of(const char* parameters) {
 }
 
 NamedProvider& make_entry(const DAT_PROVIDER_INFO& info, const char* parameters) {
-    const std::lock_guard lock(entries().lock);
+    const LockGuard lock(entries().lock);
     auto& entry = entries().by_name[info.ia_name];
     if (entry == nullptr) {
         entry = std::make_unique<NamedProvider>(NamedProvider{.ia_name = info.ia_name});
@@ -46,7 +46,7 @@ NamedProvider& make_entry(const DAT_PROVIDER_INFO& info, const char* parameters)
 }  // namespace
 
 const NamedProvider* find_named_provider(const std::string& ia_name) {
-    const std::lock_guard lock(entries().lock);
+    const LockGuard lock(entries().lock);
     const auto found = entries().by_name.find(ia_name);
     return found == entries().by_name.end() ? nullptr : found->second.get();
 }

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <deque>
-#include <mutex>
 
 #include "core/base/spin_lock.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 
@@ -21,25 +21,25 @@ class RequestCookies {
 public:
     /// Throws std::bad_alloc.
     [[gnu::noinline]] std::uint64_t add(const RequestCookie& cookie) {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         open_.push_back(cookie);
         return first_ + open_.size() - 1;
     }
 
     /// Called if the request that was added last could not be posted.
     [[gnu::noinline]] void withdraw() noexcept {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         open_.pop_back();
     }
 
     /// The cookie of an open request.
     [[gnu::noinline]] std::uint64_t value_of(std::uint64_t number) const noexcept {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         return number - first_ < open_.size() ? open_[number - first_].value : 0;
     }
 
     [[gnu::noinline]] RequestCookie take(std::uint64_t number) noexcept {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         RequestCookie cookie;
         for (; first_ <= number && !open_.empty(); ++first_) {
             cookie = open_.front();
@@ -49,9 +49,9 @@ public:
     }
 
 private:
-    mutable SpinLock lock_;  // guards the members below
-    std::deque<RequestCookie> open_;
-    std::uint64_t first_ = 0;  // number of the oldest request
+    mutable SpinLock lock_;
+    std::deque<RequestCookie> open_ VIADUCT_GUARDED_BY(lock_);
+    std::uint64_t first_ VIADUCT_GUARDED_BY(lock_) = 0;  // number of the oldest request
 };
 
 }  // namespace viaduct::dat

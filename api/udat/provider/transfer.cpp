@@ -7,6 +7,7 @@
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
 #include "core/request_terms.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 namespace {
@@ -110,7 +111,7 @@ DAT_RETURN Ep::hand_over(SendRequest& request, const Segments& pieces, DAT_COMPL
 }
 
 bool Ep::restore_cookie(Completion& completion) noexcept {
-    const std::lock_guard lock(parts_lock_);
+    const LockGuard lock(parts_lock_);
     RequestCookies* cookies = completion.queue() == QueueKind::Send ? request_cookies_.get() : recv_cookies_.get();
     if (cookies == nullptr || completion.operation == CompletedOperation::BindWindow) return false;
     const RequestCookie cookie = cookies->take(completion.context);

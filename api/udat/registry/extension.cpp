@@ -2,9 +2,9 @@
 // Calls of extensions. To query an adapter that is not open, the registry has to find its provider first.
 #include <cstdarg>
 #include <map>
-#include <mutex>
 
 #include "api/udat/registry/dispatch.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 using namespace viaduct::dat;
 
@@ -14,8 +14,8 @@ constexpr const char* call_name = "dat_extension_op";
 
 /// The providers of queried adapters, by the providers' handles.
 struct Queries {
-    std::mutex mutex;  // guards the members below
-    std::map<DAT_HANDLE, Provider> open;
+    viaduct::Mutex mutex;
+    std::map<DAT_HANDLE, Provider> open VIADUCT_GUARDED_BY(mutex);
 };
 
 Queries& queries() {
@@ -45,7 +45,7 @@ DAT_RETURN open_query(DAT_EXTENDED_OP operation, va_list arguments) {
     note_provider_of(*handle);
     auto node = query.extract(query.begin());
     node.key() = *handle;
-    const std::lock_guard lock(queries().mutex);
+    const viaduct::LockGuard lock(queries().mutex);
     queries().open.insert(std::move(node));
     return DAT_SUCCESS;
 }
@@ -54,7 +54,7 @@ DAT_RETURN close_query(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arg
     const DAT_RETURN result =
         call<DAT_INVALID_HANDLE_IA>(call_name, &DAT_PROVIDER::handle_extendedop_func, handle, operation, arguments);
     if (result != DAT_SUCCESS) return result;
-    std::unique_lock lock(queries().mutex);
+    viaduct::UniqueLock lock(queries().mutex);
     const auto query = queries().open.extract(handle);
     lock.unlock();  // before the library is unloaded
     return DAT_SUCCESS;

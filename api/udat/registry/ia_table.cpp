@@ -2,7 +2,6 @@
 #include "api/udat/registry/ia_table.hpp"
 
 #include <algorithm>
-#include <mutex>
 
 namespace viaduct::dat {
 
@@ -12,41 +11,43 @@ IaTable& IaTable::instance() {
 }
 
 void IaTable::forget_all(void* table) noexcept {
-    for (auto& [number, open] : static_cast<IaTable*>(table)->open_) open.providers_handle = DAT_HANDLE_NULL;
+    auto& own = *static_cast<IaTable*>(table);
+    own.mutex_.assume_held();
+    for (auto& [number, open] : own.open_) open.providers_handle = DAT_HANDLE_NULL;
 }
 
 DAT_IA_HANDLE IaTable::reserve(Provider provider) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     open_.emplace(last_number_ + 1, OpenIa{.provider = std::move(provider)});
     return DAT_UL_TO_IA_HANDLE(++last_number_);
 }
 
 void IaTable::set(DAT_IA_HANDLE number, DAT_IA_HANDLE providers_handle) noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     open_.find(DAT_IA_HANDLE_TO_UL(number))->second.providers_handle = providers_handle;
 }
 
 void IaTable::erase(DAT_IA_HANDLE number) noexcept {
-    std::unique_lock lock(mutex_);
+    UniqueLock lock(mutex_);
     const auto node = open_.extract(DAT_IA_HANDLE_TO_UL(number));
     lock.unlock();  // before the library is unloaded
 }
 
 DAT_IA_HANDLE IaTable::find(DAT_HANDLE number) const noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = open_.find(DAT_IA_HANDLE_TO_UL(number));
     return found == open_.end() ? DAT_HANDLE_NULL : found->second.providers_handle;
 }
 
 DAT_IA_HANDLE IaTable::number_of(DAT_IA_HANDLE providers_handle) const noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = std::ranges::find_if(
         open_, [providers_handle](const auto& each) { return each.second.providers_handle == providers_handle; });
     return found == open_.end() ? DAT_HANDLE_NULL : DAT_UL_TO_IA_HANDLE(found->first);
 }
 
 DAT_IA_HANDLE IaTable::find_named(std::string_view ia_name) const noexcept {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = std::ranges::find_if(open_, [ia_name](const auto& each) {
         return each.second.providers_handle != DAT_HANDLE_NULL && each.second.provider.ia_name() == ia_name;
     });

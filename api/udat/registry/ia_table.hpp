@@ -44,9 +44,9 @@ private:
     /// In a forked child: forgets the adapters of the parent.
     static void forget_all(void* table) noexcept;
 
-    mutable ProcessMutex mutex_{forget_all, this};  // guards the members below
-    std::map<unsigned long, OpenIa> open_;
-    unsigned long last_number_ = 0;
+    mutable ProcessMutex mutex_{forget_all, this};
+    std::map<unsigned long, OpenIa> open_ VIADUCT_GUARDED_BY(mutex_);
+    unsigned long last_number_ VIADUCT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace viaduct::dat

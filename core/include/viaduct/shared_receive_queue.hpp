@@ -3,10 +3,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "viaduct/detail/data_path.hpp"
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/device.hpp"
 
 namespace viaduct {
@@ -52,8 +52,8 @@ private:
     std::shared_ptr<ProtectionDomain> domain_;
     detail::UseCount users_;
     Owned<detail::ReceiveInterface> queue_;
-    std::mutex mutex_;  // held by arm_limit() and resize(); guards depth_
-    std::uint32_t depth_;
+    Mutex mutex_;  // held by arm_limit() and resize()
+    std::uint32_t depth_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct
