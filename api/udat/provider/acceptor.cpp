@@ -4,6 +4,7 @@
 #include "api/udat/provider/service_point.hpp"
 #include "api/udat/provider/watch.hpp"
 #include "core/base/thread.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 namespace {
@@ -27,7 +28,7 @@ void Acceptor::start() {
 }
 
 void Acceptor::add(ServicePoint& point) {
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
     if (!thread_.joinable()) start();
     points_.emplace(point.fd(), &point);
     try {
@@ -39,7 +40,11 @@ void Acceptor::add(ServicePoint& point) {
 }
 
 void Acceptor::remove(ServicePoint& point) noexcept {
-    const std::lock_guard lock(lock_);
+    const LockGuard lock(lock_);
+    drop(point);
+}
+
+void Acceptor::drop(ServicePoint& point) noexcept {
     if (points_.erase(point.fd()) != 0) (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, point.fd(), nullptr);
 }
 
@@ -48,14 +53,18 @@ void Acceptor::run() noexcept {
         epoll_event event{};
         if (::epoll_wait(epoll_.get(), &event, 1, -1) != 1) continue;
         if (event.data.fd == stop_.fd()) return;
-        bool taken = true;
+        auto answer = ServicePoint::Answer::Taken;
         {
-            const std::lock_guard lock(lock_);
+            const LockGuard lock(lock_);
             const auto found = points_.find(event.data.fd);
-            if (found != points_.end()) taken = found->second->on_request();
+            if (found == points_.end()) continue;
+            ServicePoint& point = *found->second;
+            answer = point.on_request();
+            if (answer == ServicePoint::Answer::Finished || answer == ServicePoint::Answer::Lost) drop(point);
+            if (answer == ServicePoint::Answer::Finished) point.finish();
         }
         // Out of descriptors or memory. The request stays queued and its descriptor readable, so try again later.
-        if (!taken) (void)await_readable(stop_.fd(), Deadline::after(pause));
+        if (answer == ServicePoint::Answer::Later) (void)await_readable(stop_.fd(), Deadline::after(pause));
     }
 }
 

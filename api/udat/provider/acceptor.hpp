@@ -2,12 +2,12 @@
 // The thread of an IA that receives connection requests.
 #pragma once
 
-#include <mutex>
 #include <thread>
 #include <unordered_map>
 
 #include "core/base/event_channel.hpp"
 #include "core/base/unique_fd.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 
@@ -25,29 +25,31 @@ public:
     /// std::system_error.
     void add(ServicePoint& point);
 
-    /// The service point is not called after this returns. Must be called for each service point that was added.
+    /// The service point is not called after this returns. Must be called for each service point that was added, unless
+    /// it is finished.
     void remove(ServicePoint& point) noexcept;
 
     /// Calls a function while no service point is being called or destroyed.
     template <class Function>
     auto hold(Function function) {
-        const std::lock_guard lock(lock_);
+        const LockGuard lock(lock_);
         return function();
     }
 
     /// Waits until no service point is being called or destroyed, so that its resources are released.
-    void await_quiet() noexcept { const std::lock_guard lock(lock_); }
+    void await_quiet() noexcept { const LockGuard lock(lock_); }
 
 private:
     void run() noexcept;
-    void start();
+    void start() VIADUCT_REQUIRES(lock_);
+    void drop(ServicePoint& point) noexcept VIADUCT_REQUIRES(lock_);
 
     UniqueFd epoll_;
     ReadableFlag stop_;
     std::thread thread_;
 
-    std::recursive_mutex lock_;  // held while a service point is called; recursive because it may remove itself
-    std::unordered_map<int, ServicePoint*> points_;
+    Mutex lock_;  // held while a service point is called or destroyed by the thread
+    std::unordered_map<int, ServicePoint*> points_ VIADUCT_GUARDED_BY(lock_);
 };
 
 }  // namespace viaduct::dat

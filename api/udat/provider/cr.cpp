@@ -93,7 +93,7 @@ DAT_RETURN calls::cr_handoff(Cr& request, DAT_CONN_QUAL handoff) {
         if (handed == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
         auto redirected = handed->release();
         Internals::redirect(*redirected, service_of(port_of(handoff)));
-        target->receive(std::move(redirected));
+        (void)target->receive(std::move(redirected));
         return success;
     });
 }

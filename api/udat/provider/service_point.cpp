@@ -44,23 +44,22 @@ void ServicePoint::stop() noexcept {
     if (listener_ != nullptr) ia().acceptor().remove(*this);
 }
 
-bool ServicePoint::on_request() noexcept {
+ServicePoint::Answer ServicePoint::on_request() noexcept {
     while (true) {
         auto request = listener_->next_request();
         if (request.status().code() == Code::Unreachable) {
-            ia().acceptor().remove(*this);
             ia().report_lost_device();
+            return Answer::Lost;
         }
-        if (!request.ok()) return request.status().code() != Code::NoResources;
+        if (!request.ok()) return request.status().code() == Code::NoResources ? Answer::Later : Answer::Taken;
         const EndpointAttributes own = Ep::core_attributes(ia().device()->attributes());
         if (const Status agreement = compatible(own, (*request)->remote_attributes()); !agreement.ok()) {
             log_refusal(**request, agreement.where());
             (void)(*request)->conflict(own);
             continue;
         }
-        const bool reserved = type() == DAT_HANDLE_TYPE_RSP;
-        receive(std::move(*request));
-        if (reserved) return true;  // this object may have been destroyed
+        const bool reported = receive(std::move(*request));
+        if (type() == DAT_HANDLE_TYPE_RSP) return reported ? Answer::Finished : Answer::Taken;
     }
 }
 
@@ -81,7 +80,7 @@ void ServicePoint::report(DAT_CR_HANDLE cr) noexcept {
     (void)Internals::refuse(*request);
 }
 
-void ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept try {
+bool ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept try {
     auto made = std::make_unique<Cr>(ia(), *request, port_of(conn_qual_));
     Cr& cr = *made;
     const DAT_CR_HANDLE handle = ia().adopt(std::move(made));
@@ -93,13 +92,19 @@ void ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept 
     }
     cr.keep(std::move(request));
     report(handle);
-    on_reported();
+    return true;
 } catch (const std::exception&) {
     log_refusal(*request, "out of memory");
     (void)request->reject({});  // out of memory: reject, so that the requester learns of it immediately
+    return false;
 }
 
 Ep* ServicePoint::make_endpoint() { return resolve<Ep>(ia().adopt(Ep::create_for_request(ia()))); }
+
+/// Without a listener, the destructor does not remove it from the acceptor, which has dropped it.
+void ServicePoint::finish() noexcept {
+    if (const auto own = claim<Rsp>(handle())) static_cast<ServicePoint&>(*own).listener_.reset();
+}
 
 /// Transfers a service point to its IA and accepts requests, which may destroy it immediately.
 template <class T>
@@ -139,8 +144,6 @@ Ep* Rsp::provide_endpoint() {
     return std::exchange(ep_, {}).get();  // the thread that answers may free the endpoint before this service point is
                                           // destroyed
 }
-
-void Rsp::on_reported() noexcept { (void)claim<Rsp>(handle()); }
 
 Csp::Csp(Ia& ia, const DAT_COMM& comm, std::uint16_t port, Evd& evd)
     : ServicePoint(ia, handle_type, port, evd),

@@ -28,12 +28,22 @@ public:
     template <class T>
     static DAT_RETURN launch(std::unique_ptr<T> point, DAT_HANDLE& handle);
 
-    /// Takes the pending requests and reports each of them. Called by the acceptor. Returns false if a request is
-    /// pending but cannot be taken now.
-    bool on_request() noexcept;
+    enum class Answer : std::uint8_t {
+        Taken,
+        Later,     ///< a request is pending but cannot be taken now
+        Lost,      ///< the device was removed
+        Finished,  ///< a reserved service point has reported its request; finish() is next
+    };
 
-    /// Reports a request that arrived here or was handed off. Rejects it if that fails.
-    void receive(std::unique_ptr<ConnectionRequest> request) noexcept;
+    /// Takes the pending requests and reports each of them. Called by the acceptor, which drops the service point if it
+    /// is lost or finished.
+    Answer on_request() noexcept;
+
+    /// Destroys a finished service point, unless the consumer frees it at the same time.
+    void finish() noexcept;
+
+    /// Reports a request that arrived here or was handed off. If that fails, rejects it and returns false.
+    bool receive(std::unique_ptr<ConnectionRequest> request) noexcept;
 
 protected:
     ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd& evd);
@@ -50,8 +60,6 @@ private:
     /// Returns the endpoint for the next request, or null if the consumer provides one.
     virtual Ep* provide_endpoint() { return nullptr; }
     virtual DAT_SP_HANDLE sp_handle() const noexcept = 0;
-    /// Called after each reported request; may destroy the service point.
-    virtual void on_reported() noexcept {}
     void report(DAT_CR_HANDLE cr) noexcept;
 
     const DAT_CONN_QUAL conn_qual_;
@@ -91,7 +99,6 @@ public:
 private:
     Ep* provide_endpoint() override;
     DAT_SP_HANDLE sp_handle() const noexcept override { return {.rsp_handle = DAT_HANDLE_NULL}; }
-    void on_reported() noexcept override;
 
     const DAT_EP_HANDLE ep_handle_;
     Use<Ep> ep_;  // until the request takes it
