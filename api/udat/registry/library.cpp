@@ -30,7 +30,7 @@ void* open_library(const std::string& name) {
 
 }  // namespace
 
-std::shared_ptr<Library> Library::load(const Entry& entry) {
+std::unique_ptr<Library> Library::load(const Entry& entry) {
     void* const library = open_library(entry.library);
     if (library == nullptr) {
         log(LogLevel::Warning, "cannot load the provider of %s: %s", entry.offer.ia_name.c_str(), dlerror());
@@ -43,7 +43,7 @@ std::shared_ptr<Library> Library::load(const Entry& entry) {
         dlclose(library);
         return nullptr;
     }
-    std::shared_ptr<Library> loaded(new Library(entry, library));
+    std::unique_ptr<Library> loaded(new Library(entry, library));
     log(LogLevel::Info, "loaded %s for %s", entry.library.c_str(), entry.offer.ia_name.c_str());
     init(&loaded->info_, loaded->entry_.ia_params.c_str());
     return loaded;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 
 #include "api/udat/registry/conf.hpp"
 
@@ -11,20 +10,14 @@ namespace viaduct::dat {
 
 class Library {
 public:
-    /// Held while libraries are loaded and unloaded. Recursive, because a library that is being loaded may open an
-    /// adapter of another one.
-    static inline std::recursive_mutex loading;
-
     /// Loads the library and calls its dat_provider_init() with the entry. On failure returns null and logs the reason.
-    static std::shared_ptr<Library> load(const Entry& entry);
+    static std::unique_ptr<Library> load(const Entry& entry);
 
     /// Calls dat_provider_fini() and unloads the library.
     ~Library();
 
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
-
-    const Entry& entry() const noexcept { return entry_; }
 
 private:
     Library(const Entry& entry, void* library);

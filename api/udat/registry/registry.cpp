@@ -2,6 +2,7 @@
 #include "api/udat/registry/registry.hpp"
 
 #include <algorithm>
+#include <exception>
 
 namespace viaduct::dat {
 namespace {
@@ -13,9 +14,8 @@ const Offer& offer_of_registered(const std::shared_ptr<const Registered>& each) 
 
 Provider::~Provider() {
     if (library_ == nullptr) return;
-    const std::lock_guard lock(Library::loading);
     registered_.reset();  // first: a provider in use cannot be removed
-    library_.reset();
+    Registry::instance().release(*library_);
 }
 
 Registry& Registry::instance() {
@@ -27,7 +27,7 @@ Registry::Registry() : entries_(read_conf()) {}
 
 DAT_RETURN Registry::add(const DAT_PROVIDER* table, const DAT_PROVIDER_INFO& info) {
     auto added = std::make_shared<const Registered>(Registered{offer_of(info), table});
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     if (std::ranges::find(registered_, added->offer, offer_of_registered) != registered_.end())
         return failed(error(DAT_PROVIDER_ALREADY_REGISTERED), info.ia_name);
     registered_.push_back(std::move(added));
@@ -35,7 +35,7 @@ DAT_RETURN Registry::add(const DAT_PROVIDER* table, const DAT_PROVIDER_INFO& inf
 }
 
 DAT_RETURN Registry::remove(const DAT_PROVIDER_INFO& info) {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = std::ranges::find(registered_, offer_of(info), offer_of_registered);
     if (found == registered_.end()) return failed(error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED), info.ia_name);
     if (found->use_count() > 1) return failed(error(DAT_PROVIDER_IN_USE), "an adapter of the provider is open");
@@ -65,11 +65,11 @@ std::vector<Entry> Registry::entries_for(const std::string& ia_name) const {
 
 DAT_RETURN Registry::open(const Offer& wanted, Provider& provider) {
     const auto entries = entries_for(wanted.ia_name);
-    const std::lock_guard lock(Library::loading);
     for (const Entry& entry : serving(entries, wanted, offer_of_entry)) {
-        auto library = load(entry);
+        LoadedLibrary* const library = load(entry);
         if (library == nullptr) continue;
-        provider = Provider(std::move(library), find(wanted));
+        provider = Provider(library, nullptr);
+        provider.registered_ = find(wanted);
         if (provider) return DAT_SUCCESS;
     }
     provider = Provider(nullptr, find(wanted));  // registered by the program itself
@@ -92,19 +92,53 @@ const char* Registry::describe(DAT_RETURN_SUBTYPE lacking, const Offer& wanted, 
     return explain("no adapter %s, there are %s", name, names.c_str());
 }
 
-std::shared_ptr<Library> Registry::load(const Entry& entry) {
-    std::erase_if(loaded_, [](const auto& library) { return library.expired(); });
-    for (const auto& each : loaded_) {
-        auto library = each.lock();
-        if (library != nullptr && library->entry() == entry) return library;
+/// Null: it cannot be loaded.
+LoadedLibrary* Registry::load(const Entry& entry) {
+    const std::thread::id self = std::this_thread::get_id();
+    UniqueLock lock(mutex_);
+    auto found = std::ranges::find(libraries_, entry, &LoadedLibrary::entry);
+    if (found == libraries_.end()) found = libraries_.insert(found, {.entry = entry});
+    LoadedLibrary& wanted = *found;
+    if (wanted.changer == self) return nullptr;  // asked for by its own dat_provider_init()
+    change_.wait(mutex_, [&wanted] { return wanted.changer == std::thread::id(); });
+    if (wanted.library == nullptr) {
+        wanted.changer = self;
+        lock.unlock();
+        std::unique_ptr<Library> library;
+        std::exception_ptr failure;
+        try {
+            library = Library::load(entry);
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        lock.lock();
+        wanted.library = std::move(library);
+        changed(wanted);
+        if (failure != nullptr) std::rethrow_exception(failure);
     }
-    auto library = Library::load(entry);
-    if (library != nullptr) loaded_.push_back(library);
-    return library;
+    if (wanted.library == nullptr) return nullptr;
+    ++wanted.users;
+    return &wanted;
+}
+
+void Registry::release(LoadedLibrary& library) noexcept {
+    UniqueLock lock(mutex_);
+    if (--library.users != 0) return;
+    library.changer = std::this_thread::get_id();
+    auto unused = std::move(library.library);
+    lock.unlock();
+    unused.reset();
+    lock.lock();
+    changed(library);
+}
+
+void Registry::changed(LoadedLibrary& library) noexcept {
+    library.changer = {};
+    change_.notify_all();
 }
 
 std::shared_ptr<const Registered> Registry::find(const Offer& wanted) const {
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     const auto found = serving(registered_, wanted, offer_of_registered);
     return found.empty() ? nullptr : found.front();
 }
@@ -114,7 +148,7 @@ DAT_RETURN_SUBTYPE Registry::lacking_everywhere(const std::vector<Entry>& entrie
     DAT_RETURN_SUBTYPE best = DAT_NAME_NOT_REGISTERED;
     const auto consider = [&](const Offer& offer) { best = std::max(best, lacking(offer, wanted)); };
     std::ranges::for_each(entries, consider, offer_of_entry);
-    const std::lock_guard lock(mutex_);
+    const LockGuard lock(mutex_);
     std::ranges::for_each(registered_, consider, offer_of_registered);
     return best;
 }

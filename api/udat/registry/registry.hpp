@@ -2,11 +2,14 @@
 // The registry of providers: available, loaded and registered ones.
 #pragma once
 
+#include <list>
 #include <memory>
-#include <mutex>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "api/udat/registry/library.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 
@@ -16,13 +19,23 @@ struct Registered {
     const DAT_PROVIDER* table;
 };
 
+/// The library of an entry. Other threads wait while one loads or unloads it. That one holds no lock, because the
+/// library may open adapters of others, which it must not do in a circle.
+struct LoadedLibrary {
+    const Entry entry;
+    std::unique_ptr<Library> library;
+    std::size_t users = 0;    ///< Providers
+    std::thread::id changer;  ///< the thread that loads or unloads it; none by default
+};
+
 /// What an open adapter keeps alive. The library is unloaded when its last Provider is destroyed. Empty by default.
 class Provider {
 public:
     Provider() noexcept = default;
-    Provider(std::shared_ptr<Library> library, std::shared_ptr<const Registered> registered) noexcept
-        : library_(std::move(library)), registered_(std::move(registered)) {}
-    Provider(Provider&&) noexcept = default;
+    Provider(LoadedLibrary* library, std::shared_ptr<const Registered> registered) noexcept
+        : library_(library), registered_(std::move(registered)) {}
+    Provider(Provider&& other) noexcept
+        : library_(std::exchange(other.library_, nullptr)), registered_(std::move(other.registered_)) {}
     Provider& operator=(Provider&& other) noexcept {
         std::swap(library_, other.library_);
         std::swap(registered_, other.registered_);
@@ -35,11 +48,12 @@ public:
     const std::string& ia_name() const noexcept { return registered_->offer.ia_name; }
 
 private:
-    std::shared_ptr<Library> library_;  // null if no library had to be loaded
+    friend class Registry;
+    LoadedLibrary* library_ = nullptr;  // null if no library had to be loaded
     std::shared_ptr<const Registered> registered_;
 };
 
-/// Thread-safe. Providers are called without a lock, except when they are loaded and unloaded.
+/// Thread-safe. Providers are called without a lock.
 class Registry {
 public:
     /// Created on first use and never destroyed, because adapters may be open while the process exits.
@@ -55,21 +69,25 @@ public:
     /// the mismatch: there is no such provider.
     DAT_RETURN open(const Offer& wanted, Provider& provider);
 
+    /// Unloads the library if it has no other user.
+    void release(LoadedLibrary& library) noexcept;
+
 private:
     Registry();
 
     std::vector<Entry> entries_for(const std::string& ia_name) const;
-    std::shared_ptr<Library> load(const Entry& entry);
+    LoadedLibrary* load(const Entry& entry);
+    void changed(LoadedLibrary& library) noexcept VIADUCT_REQUIRES(mutex_);
     std::shared_ptr<const Registered> find(const Offer& wanted) const;
     const char* describe(DAT_RETURN_SUBTYPE lacking, const Offer& wanted, bool known) const;
     DAT_RETURN_SUBTYPE lacking_everywhere(const std::vector<Entry>& entries, const Offer& wanted) const;
 
     const std::vector<Entry> entries_;  // from dat.conf
 
-    std::vector<std::weak_ptr<Library>> loaded_;
-
-    mutable std::mutex mutex_;  // guards the members below
-    std::vector<std::shared_ptr<const Registered>> registered_;
+    mutable Mutex mutex_;
+    ConditionVariable change_;
+    std::list<LoadedLibrary> libraries_ VIADUCT_GUARDED_BY(mutex_);  // guards their members, too
+    std::vector<std::shared_ptr<const Registered>> registered_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::dat
