@@ -8,7 +8,11 @@ set(VIADUCT_MODULES viaduct vipl librpma dat2 dat) # of pkg-config
 set(VIADUCT_LIBRPMA_API_VERSION 1.2.0)
 
 target_compile_features(viaduct INTERFACE cxx_std_20)
-set_target_properties(viaduct ${VIADUCT_FRONTENDS} dat daplviaduct PROPERTIES INSTALL_RPATH "$ORIGIN")
+set(rpath $ORIGIN)
+if(VIADUCT_BESIDE_STOCK)
+  list(PREPEND rpath $ORIGIN/viaduct) # before the stock libraries, which may be in the other one
+endif()
+set_target_properties(viaduct ${VIADUCT_FRONTENDS} dat daplviaduct PROPERTIES INSTALL_RPATH "${rpath}")
 
 # librpma.h takes <infiniband/verbs.h> where there is one; what that declares is defined in libibverbs.
 find_library(VIADUCT_IBVERBS ibverbs)
@@ -21,9 +25,25 @@ endif()
 
 # The component "libraries" is what the Python package uses: bindings/python/wheel_backend.py.
 set(libraries LIBRARY COMPONENT libraries NAMELINK_COMPONENT development)
-install(TARGETS viaduct ${VIADUCT_FRONTENDS} EXPORT ViaductTargets ${libraries})
+install(TARGETS viaduct EXPORT ViaductTargets ${libraries})
+foreach(frontend IN LISTS VIADUCT_FRONTENDS)
+  get_target_property(libdir ${frontend} VIADUCT_LIBDIR)
+  list(TRANSFORM libraries REPLACE "^LIBRARY$" "LIBRARY;DESTINATION;${libdir}" OUTPUT_VARIABLE there)
+  install(TARGETS ${frontend} EXPORT ViaductTargets ${there})
+endforeach()
 install(TARGETS dat EXPORT ViaductTargets)
 install(TARGETS daplviaduct LIBRARY COMPONENT libraries NAMELINK_SKIP) # loaded, never linked
+
+# A directory from which vi-run and the dynamic linker can take all libraries.
+if(VIADUCT_BESIDE_STOCK)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/beside)
+  foreach(library viaduct vipl dat daplviaduct)
+    get_target_property(soversion ${library} SOVERSION)
+    set(name lib${library}.so.${soversion})
+    file(CREATE_LINK ../${name} ${PROJECT_BINARY_DIR}/beside/${name} SYMBOLIC)
+    install(FILES ${PROJECT_BINARY_DIR}/beside/${name} DESTINATION ${VIADUCT_PLUGINDIR})
+  endforeach()
+endif()
 
 # Names that programs of the time link and load VIPL by.
 get_target_property(vipl_soversion vipl SOVERSION)
@@ -32,22 +52,27 @@ foreach(name libgnivipl.so vipl.so)
   install(FILES ${PROJECT_BINARY_DIR}/${name} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endforeach()
 
-foreach(library viaduct ${VIADUCT_FRONTENDS})
-  get_target_property(directory ${library} SOURCE_DIR)
-  install(DIRECTORY ${directory}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-          FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/api/vipl/include/vipl.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/api/rpma/include/librpma.h DESTINATION ${VIADUCT_STOCK_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/api/rpma/include/viaduct/ibv_types.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/viaduct)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/api/udat/include/dat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/api/udat/include/dat2 DESTINATION ${VIADUCT_STOCK_INCLUDEDIR})
 
 # A part of the manual: its pages, and for each function that a page names a page of that name which leads there.
-# Names end with the section, which may have a suffix, such as 3dat.
+# Names end with the section, which may have a suffix, such as 3dat. Pages that the stock libraries have get one, too.
 function(viaduct_install_manual directory)
   file(GLOB pages ${directory}/*.[357]*)
   set(aliases ${CMAKE_CURRENT_BINARY_DIR}/man3)
   foreach(page IN LISTS pages)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
     get_filename_component(name ${page} NAME)
+    if(VIADUCT_BESIDE_STOCK AND name MATCHES "rpma.*[37]$|^dat.conf")
+      string(APPEND name viaduct)
+    endif()
     string(REGEX MATCH "([357])[a-z]*$" section ${name})
-    install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${CMAKE_MATCH_1})
+    install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${CMAKE_MATCH_1} RENAME ${name})
     file(STRINGS ${page} functions REGEX "^\\.Nm [A-Za-z]")
     foreach(line IN LISTS functions)
       string(REGEX REPLACE "^\\.Nm ([A-Za-z0-9_.]+).*" "\\1" function "${line}")
@@ -65,15 +90,19 @@ viaduct_install_manual(${PROJECT_SOURCE_DIR}/core/man)
 
 if(VIADUCT_TOOLS) # tools/CMakeLists.txt installs them
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-  set_target_properties(${VIADUCT_TOOL_NAMES} PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+  list(TRANSFORM rpath REPLACE "^.ORIGIN" "$ORIGIN/${bin_to_lib}" OUTPUT_VARIABLE tool_rpath)
+  set_target_properties(${VIADUCT_TOOL_NAMES} PROPERTIES INSTALL_RPATH "${tool_rpath}")
 endif()
 
-file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-string(REGEX REPLACE "/$" "" pc_to_prefix ${pc_to_prefix})
-
 foreach(module IN LISTS VIADUCT_MODULES)
+  set(libdir ${CMAKE_INSTALL_LIBDIR})
+  if(module MATCHES "librpma|dat2")
+    set(libdir ${VIADUCT_STOCK_LIBDIR})
+  endif()
+  file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_PREFIX}/${libdir}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+  string(REGEX REPLACE "/$" "" pc_to_prefix ${pc_to_prefix})
   configure_file(${CMAKE_CURRENT_LIST_DIR}/${module}.pc.in ${PROJECT_BINARY_DIR}/${module}.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/${module}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${PROJECT_BINARY_DIR}/${module}.pc DESTINATION ${libdir}/pkgconfig)
 endforeach()
 
 install(EXPORT ViaductTargets NAMESPACE Viaduct:: DESTINATION ${VIADUCT_CMAKEDIR})

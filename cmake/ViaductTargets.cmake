@@ -62,18 +62,35 @@ if(CMAKE_BUILD_TYPE STREQUAL Release AND VIADUCT_UNITY)
   target_precompile_headers(viaduct_headers PRIVATE ${viaduct_std_headers})
 endif()
 
-# viaduct_frontend(NAME vipl SOVERSION 1 MAP vipl.map SOURCES ...): a thin shared library over libviaduct that exports
-# what its symbol map names and nothing else. Its public headers are in include/ beside the caller.
+# Where libraries and headers go that have the names of the stock librpma and libdapl: beside these, apart.
+set(VIADUCT_PLUGINDIR ${CMAKE_INSTALL_LIBDIR}/viaduct)
+set(VIADUCT_STOCK_LIBDIR ${CMAKE_INSTALL_LIBDIR})
+set(VIADUCT_STOCK_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR})
+if(VIADUCT_BESIDE_STOCK)
+  set(VIADUCT_STOCK_LIBDIR ${VIADUCT_PLUGINDIR})
+  set(VIADUCT_STOCK_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR}/viaduct)
+endif()
+
+# viaduct_frontend(NAME vipl SOVERSION 1 MAP vipl.map [STOCK_NAME] SOURCES ...): a thin shared library over libviaduct
+# that exports what its symbol map names and nothing else. Its public headers are in include/ beside the caller.
+# STOCK_NAME: another project has a library of the same name.
 function(viaduct_frontend)
-  cmake_parse_arguments(ARG "" "NAME;SOVERSION;MAP" "SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "STOCK_NAME" "NAME;SOVERSION;MAP" "SOURCES" ${ARGN})
+  set(libdir ${CMAKE_INSTALL_LIBDIR})
+  set(includedir ${CMAKE_INSTALL_INCLUDEDIR})
+  if(ARG_STOCK_NAME)
+    set(libdir ${VIADUCT_STOCK_LIBDIR})
+    set(includedir ${VIADUCT_STOCK_INCLUDEDIR})
+  endif()
   add_library(${ARG_NAME} SHARED ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE viaduct viaduct_options)
   # Programs in C may put any number into an enumeration: the checks that find it read it as what it is.
   target_compile_options(${ARG_NAME} PRIVATE -fno-sanitize=enum)
   target_include_directories(${ARG_NAME} PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
-                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+                                                $<INSTALL_INTERFACE:${includedir}>)
   set(map ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_MAP})
   target_link_options(${ARG_NAME} PRIVATE -Wl,--version-script=${map} -Wl,--no-undefined -Wl,-z,nodelete)
-  set_target_properties(${ARG_NAME} PROPERTIES SOVERSION ${ARG_SOVERSION} LINK_DEPENDS ${map})
+  set_target_properties(${ARG_NAME} PROPERTIES SOVERSION ${ARG_SOVERSION} LINK_DEPENDS ${map}
+                        VIADUCT_LIBDIR ${libdir} VIADUCT_INCLUDEDIR ${includedir})
   viaduct_optimise_whole(${ARG_NAME})
 endfunction()

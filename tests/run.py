@@ -60,6 +60,7 @@ SUITES = {
     "readme": ["all"],  # which it installs
     "examples": ["all"],
     "instructions": ["tests/bench/all"],
+    "package": ["viaduct"],  # the packages are built in systems of their own
 }
 
 

@@ -23,7 +23,7 @@ SKIPPED = 77
 TIMEOUT = 60
 PORTS = "7204", "7471"  # the second is that of vi-ping
 # The tests run these themselves, and there is no RDMA device.
-LEFT_OUT = "./dev demo", "python3 -m venv", "vi-perf --listen --backend verbs"
+LEFT_OUT = "./dev demo", "./dev package", "python3 -m venv", "vi-perf --listen --backend verbs"
 DONE_BEFORE = r"(?m)^(\./dev build|cmake --install).*\n"
 
 # vi-ping goes on until the reader stops it.

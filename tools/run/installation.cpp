@@ -90,7 +90,9 @@ Installation find_installation() {
     std::error_code error;
     const fs::path own = fs::read_symlink("/proc/self/exe", error).parent_path();
     const fs::path installed = fs::weakly_canonical(own / VIADUCT_BIN_TO_LIB, error);
-    if (is_there(installed / core_library)) return {{installed}, installed / "viaduct"};
+    const fs::path plugins = installed / "viaduct";
+    for (const auto& libraries : {plugins, installed})  // the first if they are beside the stock ones
+        if (is_there(libraries / core_library)) return {{libraries}, plugins};
     const fs::path built = own.parent_path();
     if (!is_there(built / "core" / core_library))
         throw Error(fmt::format("there is no {} in '{}'", core_library, installed.string()));

@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# run.sh RELEASE...: makes the packages in these releases of Debian, and checks them in fresh systems. Needs root;
+# without it, the exit status is 77.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+if [ "$(id -u)" -ne 0 ]; then
+    echo "root is needed to make other systems" >&2
+    exit 77
+fi
+status=0
+for release in "$@"; do
+    tests/elsewhere "$release" ./dev package
+    tests/elsewhere --fresh "build/elsewhere/$release/viaduct/build/package" "$release" \
+        tests/package/check.sh /given || status=1
+    rm -rf --one-file-system "build/elsewhere/$release-fresh"
+done
+exit $status
