@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Mutexes, guards and condition variables whose use clang checks (-Wthread-safety), which it cannot with those of the
-// standard library. docs/locks.md lists the locks and their order.
+// standard library.
 #pragma once
 
 #include <condition_variable>
