@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <set>
 #include <vector>
@@ -40,6 +41,14 @@ std::size_t new_words(std::span<const std::byte> memory) {
         count += word[0] == after ? 1 : 0;
     }
     return count;
+}
+
+/// Writes whole words: a process that is killed meanwhile leaves none of which only a part is written.
+void fill_words(std::span<std::byte> memory, std::byte value) {
+    std::uint64_t word = 0;
+    std::memset(&word, static_cast<int>(value), sizeof word);
+    for (std::size_t at = 0; at < memory.size(); at += sizeof word)
+        *reinterpret_cast<volatile std::uint64_t*>(&memory[at]) = word;
 }
 
 /// Runs `program` in a process, which is to be killed. Returns whether it was.
@@ -156,7 +165,7 @@ TEST_CASE("persistence: the power fails before the flush, after it or later") {
             Persistence persistence(setting);
             watch(persistence, memory);
             for (const std::size_t begin : {0, 4096, 8192}) {
-                std::ranges::fill(memory.subspan(begin, 4096), after);
+                fill_words(memory.subspan(begin, 4096), after);
                 persistence.flush(address_of(&memory[begin]), 4096);
             }
         }));
