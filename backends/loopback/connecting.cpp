@@ -80,9 +80,7 @@ Status Connection::connect(const ConnectParameters& parameters) {
 
 /// Replaces the call that is to come.
 void Connection::call_at(const Deadline& deadline) {
-    device_.agent().cancel_call(attempt_->call, weak_from_this());
-    attempt_->call = deadline;
-    device_.agent().call_at(deadline, shared_from_this());
+    device_.agent().move_call(attempt_->call, deadline, shared_from_this());
 }
 
 Status Connection::attempt() {

@@ -92,9 +92,7 @@ Status Connection::connect(const ConnectParameters& parameters) {
 
 /// Replaces the call that is to come.
 void Connection::call_at(const Deadline& deadline) {
-    node_.agent().cancel_call(attempt_->call, weak_from_this());
-    attempt_->call = deadline;
-    node_.agent().call_at(deadline, shared_from_this());
+    node_.agent().move_call(attempt_->call, deadline, shared_from_this());
 }
 
 /// Sends the request over a link, or waits for the peer to do so.

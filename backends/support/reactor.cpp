@@ -114,6 +114,12 @@ void Reactor::call_at(const Deadline& deadline, const std::shared_ptr<ReactorCli
     if (wakes) wake();
 }
 
+void Reactor::move_call(Deadline& call, const Deadline& to, const std::shared_ptr<ReactorClient>& client) {
+    cancel_call(call, client);
+    call = to;
+    call_at(to, client);
+}
+
 void Reactor::cancel_call(const Deadline& deadline, const std::weak_ptr<ReactorClient>& client) noexcept {
     const LockGuard lock(mutex_);
     deadlines_.remove(deadline, client);

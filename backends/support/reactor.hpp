@@ -84,6 +84,9 @@ public:
     /// Calls on_deadline once, if the client still exists by then. Throws std::bad_alloc.
     void call_at(const Deadline& deadline, const std::shared_ptr<ReactorClient>& client);
 
+    /// The same for a client that has one call at a time, at `call`: takes that back, if it is still to come.
+    void move_call(Deadline& call, const Deadline& to, const std::shared_ptr<ReactorClient>& client);
+
     /// Takes such a call back, if it is still to come.
     void cancel_call(const Deadline& deadline, const std::weak_ptr<ReactorClient>& client) noexcept;
 

@@ -55,9 +55,7 @@ Link::~Link() {
 }
 
 void Link::set_deadline(const Deadline& deadline) {
-    agent_.cancel_call(deadline_, weak_from_this());
-    deadline_ = deadline;
-    agent_.call_at(deadline_, shared_from_this());
+    agent_.move_call(deadline_, deadline, shared_from_this());
 }
 
 void Link::on_deadline() noexcept {

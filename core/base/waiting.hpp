@@ -81,13 +81,4 @@ inline constexpr const char* closed_while_waiting = "the object was closed while
 /// WaitingCall, every signal ends the sleep. Throws only what cancels the thread.
 VIADUCT_EXPORT Woken sleep_until_readable(std::span<const int> fds, const Deadline& deadline);
 
-/// Waits on a condition variable until `ready()` returns true or the deadline has passed.
-template <class Condition, class Lock, class Ready>
-void await_condition(Condition& condition, Lock& lock, const Deadline& deadline, Ready ready) {
-    if (deadline.infinite())
-        condition.wait(lock, ready);
-    else
-        condition.wait_until(lock, deadline.point(), ready);
-}
-
 }  // namespace viaduct
