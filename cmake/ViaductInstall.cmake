@@ -8,15 +8,9 @@ set(VIADUCT_MODULES viaduct vipl librpma dat2 dat) # of pkg-config
 set(VIADUCT_LIBRPMA_API_VERSION 1.2.0)
 
 target_compile_features(viaduct INTERFACE cxx_std_20)
-set(rpath $ORIGIN)
-if(VIADUCT_BESIDE_STOCK)
-  list(PREPEND rpath $ORIGIN/viaduct) # before the stock libraries, which may be in the other one
-endif()
+viaduct_install_rpath(rpath $ORIGIN)
 set_target_properties(viaduct ${VIADUCT_FRONTENDS} dat daplviaduct PROPERTIES INSTALL_RPATH "${rpath}")
 
-# librpma.h takes <infiniband/verbs.h> where there is one; what that declares is defined in libibverbs.
-find_library(VIADUCT_IBVERBS ibverbs)
-mark_as_advanced(VIADUCT_IBVERBS)
 set(librpma_libs -lrpma)
 if(VIADUCT_IBVERBS)
   string(APPEND librpma_libs " -libverbs")
@@ -90,8 +84,8 @@ viaduct_install_manual(${PROJECT_SOURCE_DIR}/core/man)
 
 if(VIADUCT_TOOLS) # tools/CMakeLists.txt installs them
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-  list(TRANSFORM rpath REPLACE "^.ORIGIN" "$ORIGIN/${bin_to_lib}" OUTPUT_VARIABLE tool_rpath)
-  set_target_properties(${VIADUCT_TOOL_NAMES} PROPERTIES INSTALL_RPATH "${tool_rpath}")
+  viaduct_install_rpath(rpath $ORIGIN/${bin_to_lib})
+  set_target_properties(${VIADUCT_TOOL_NAMES} PROPERTIES INSTALL_RPATH "${rpath}")
 endif()
 
 foreach(module IN LISTS VIADUCT_MODULES)

@@ -71,6 +71,15 @@ if(VIADUCT_BESIDE_STOCK)
   set(VIADUCT_STOCK_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR}/viaduct)
 endif()
 
+# viaduct_install_rpath(VARIABLE LIBDIR): where installed files find our libraries; LIBDIR is relative to them, and begins
+# with $ORIGIN. The directory apart is first, because the stock libraries may be in the other one.
+function(viaduct_install_rpath variable libdir)
+  set(${variable} ${libdir} PARENT_SCOPE)
+  if(VIADUCT_BESIDE_STOCK)
+    set(${variable} ${libdir}/viaduct ${libdir} PARENT_SCOPE)
+  endif()
+endfunction()
+
 # viaduct_frontend(NAME vipl SOVERSION 1 MAP vipl.map [STOCK_NAME] SOURCES ...): a thin shared library over libviaduct
 # that exports what its symbol map names and nothing else. Its public headers are in include/ beside the caller.
 # STOCK_NAME: another project has a library of the same name.
@@ -91,6 +100,6 @@ function(viaduct_frontend)
   set(map ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_MAP})
   target_link_options(${ARG_NAME} PRIVATE -Wl,--version-script=${map} -Wl,--no-undefined -Wl,-z,nodelete)
   set_target_properties(${ARG_NAME} PROPERTIES SOVERSION ${ARG_SOVERSION} LINK_DEPENDS ${map}
-                        VIADUCT_LIBDIR ${libdir} VIADUCT_INCLUDEDIR ${includedir})
+                        VIADUCT_LIBDIR ${libdir})
   viaduct_optimise_whole(${ARG_NAME})
 endfunction()

@@ -50,11 +50,11 @@ served() {
 
 # run_dtest COMMAND...: dtest between two processes, each run by the command. The server listens on port 15828.
 run_dtest() {
-    "$@" dtest -P viaduct-lo >server.log 2>&1 &
-    local pid=$!
-    until grep -q ':3DD4 ' /proc/net/tcp || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
-    VIADUCT_CONNECT_RETRY_MS=20000 "$@" dtest -P viaduct-lo -h 127.0.0.1 || { kill $pid; cat server.log; return 1; }
-    wait $pid || { cat server.log; return 1; }
+    served "$@" dtest -P viaduct-lo -- once_it_listens "$@" dtest -P viaduct-lo -h 127.0.0.1
+}
+once_it_listens() {
+    timeout 20 bash -c "until grep -q ':3DD4 ' /proc/net/tcp; do sleep 0.1; done"
+    "$@"
 }
 
 # uses LIBRARY PLACE COMMAND...: the command loads the library from this directory.
