@@ -53,7 +53,7 @@ run_dtest() {
     served "$@" dtest -P viaduct-lo -- once_it_listens "$@" dtest -P viaduct-lo -h 127.0.0.1
 }
 once_it_listens() {
-    timeout 20 bash -c "until grep -q ':3DD4 ' /proc/net/tcp; do sleep 0.1; done"
+    timeout 20 bash -c "until grep -q ':3DD4 .* 0A ' /proc/net/tcp; do sleep 0.1; done"
     "$@"
 }
 
@@ -102,7 +102,7 @@ if [[ $stock = *dapl* ]]; then
     check "dat: dtest with the alternative on" run_dtest env
     check "alternative off" alternative off
     check "dat: vi-run takes ours" run_dtest vi-run
-    echo "viaduct-lo u2.0 nonthreadsafe default libdaplviaduct.so.2 viaduct.2.0 \"\" \"\"" >dat.conf
+    echo "viaduct-lo u2.0 nonthreadsafe default libdaplviaduct.so.2 viaduct.2.0 \"lo 0\" \"\"" >dat.conf
     check "dat: the stock registry takes our provider" run_dtest env DAT_OVERRIDE="$work/dat.conf"
 fi
 check "alternative off" alternative off
