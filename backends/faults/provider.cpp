@@ -8,7 +8,6 @@
 
 #include "backends/faults/chosen_plan.hpp"
 #include "backends/support/post_each.hpp"
-#include "core/base/internals.hpp"
 #include "core/base/settings.hpp"
 #include "core/base/waiting.hpp"
 #include "core/log.hpp"
@@ -17,13 +16,15 @@
 namespace viaduct::faults {
 namespace {
 
-/// The base of all decorators: the inner object and the plan.
-template <class Interface>
-class Decorator : public Interface {
-public:
-    Decorator(std::unique_ptr<Interface> inner, Plan& plan) noexcept : inner_(std::move(inner)), plan_(plan) {}
+using forwarding::wrap;
 
-    Interface& inner() const noexcept { return *inner_; }
+/// The base of all decorators: the plan.
+template <class Base>
+class Decorator : public Base {
+public:
+    template <class Inner>
+    Decorator(Inner inner, Plan& plan) noexcept : Base(std::move(inner)), plan_(plan) {}
+
     Plan& plan() const noexcept { return plan_; }
 
     /// Makes the call unless it has to fail.
@@ -34,25 +35,8 @@ public:
     }
 
 private:
-    std::unique_ptr<Interface> inner_;
     Plan& plan_;
 };
-
-/// Wraps the object in a result.
-template <class Wrapper, class Interface, class... Others>
-Result<std::unique_ptr<Interface>> wrap(Result<std::unique_ptr<Interface>> result, Plan& plan,
-                                        const Others&... others) noexcept try {
-    if (!result.ok()) return result.status();
-    return std::unique_ptr<Interface>(std::make_unique<Wrapper>(std::move(*result), plan, others...));
-} catch (const std::bad_alloc&) {
-    return Status(Code::NoResources, "out of memory");
-}
-
-/// Returns the inner object of a decorator.
-template <class Wrapper, class Interface>
-auto* unwrap(Interface* object) noexcept {
-    return object == nullptr ? nullptr : &static_cast<Wrapper*>(object)->inner();
-}
 
 /// Numbers the objects of a class in the order in which they are created, from 1.
 template <class Object>
@@ -73,45 +57,25 @@ void wait(std::chrono::nanoseconds time) noexcept {
     while (std::chrono::steady_clock::now() < end) continue;
 }
 
-class Domain final : public Decorator<backend::ProtectionDomain> {
+class Channel final : public Decorator<forwarding::Channel> {
 public:
     using Decorator::Decorator;
-};
-
-class Channel final : public Decorator<backend::Channel> {
-public:
-    using Decorator::Decorator;
-    int fd() const noexcept override { return inner().fd(); }
     Result<std::uint64_t> take_event() noexcept override {
         return attempt(Call::Other, [&] { return inner().take_event(); });
     }
 };
 
-const backend::ProtectionDomain& inner_of(const backend::ProtectionDomain& domain) noexcept {
-    return static_cast<const Domain&>(domain).inner();
-}
-
-class Region final : public Decorator<backend::MemoryRegion> {
+class Region final : public Decorator<forwarding::MemoryRegion> {
 public:
     using Decorator::Decorator;
-    std::uint32_t key() const noexcept override { return inner().key(); }
     Status modify(const backend::ProtectionDomain& domain, Access access) noexcept override {
-        return attempt(Call::Other, [&] { return inner().modify(inner_of(domain), access); });
+        return attempt(Call::Other, [&] { return MemoryRegion::modify(domain, access); });
     }
 };
 
-class Window final : public Decorator<backend::MemoryWindow> {
+class CompletionQueue final : public Decorator<forwarding::CompletionQueue> {
 public:
     using Decorator::Decorator;
-    std::uint32_t key() const noexcept override { return inner().key(); }
-};
-
-class CompletionQueue final : public Decorator<backend::CompletionQueue> {
-public:
-    using Decorator::Decorator;
-    std::size_t poll(std::span<Completion> out) noexcept override { return inner().poll(out); }
-    bool poll_one(Completion& out) noexcept override { return inner().poll_one(out); }
-    bool ready() noexcept override { return inner().ready(); }
     Status arm(Arm what) noexcept override {
         return attempt(Call::Other, [&] { return inner().arm(what); });
     }
@@ -131,7 +95,7 @@ Status post_receives(const Queue& queue, std::span<const ReceiveRequest> request
     });
 }
 
-class SharedReceiveQueue final : public Decorator<backend::SharedReceiveQueue> {
+class SharedReceiveQueue final : public Decorator<forwarding::SharedReceiveQueue> {
 public:
     using Decorator::Decorator;
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
@@ -143,10 +107,9 @@ public:
     Status resize(std::uint32_t depth) noexcept override {
         return attempt(Call::Other, [&] { return inner().resize(depth); });
     }
-    std::uint32_t outstanding() const noexcept override { return inner().outstanding(); }
 };
 
-class Endpoint final : public Decorator<backend::Endpoint> {
+class Endpoint final : public Decorator<forwarding::Endpoint> {
 public:
     Endpoint(std::unique_ptr<backend::Endpoint> inner, Plan& plan, const EndpointAttributes& attributes) noexcept
         : Decorator(std::move(inner), plan), reliability_(attributes.reliability) {}
@@ -168,16 +131,10 @@ public:
         return post_receives(*this, requests, posted);
     }
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override {
-        auto inner_request = request;
-        inner_request.region = unwrap<const Region>(request.region);
-        return attempt(Call::Post, [&] { return inner().bind(*unwrap<Window>(&window), inner_request); });
+        return attempt(Call::Post, [&] { return forwarding::Endpoint::bind(window, request); });
     }
-    std::uint32_t outstanding(QueueKind queue) const noexcept override { return inner().outstanding(queue); }
-    std::uint32_t last_outstanding(QueueKind queue) const noexcept override { return inner().last_outstanding(queue); }
-    EndpointCounters counters() const noexcept override { return inner().counters(); }
-    pid_t peer_process() const noexcept override { return inner().peer_process(); }
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override {
-        const Status status = attempt(Call::Other, [&] { return inner().modify(attributes, inner_of(domain)); });
+        const Status status = attempt(Call::Other, [&] { return forwarding::Endpoint::modify(attributes, domain); });
         const LockGuard lock(mutex_);
         if (status.ok()) reliability_ = attributes.reliability;
         return status;
@@ -185,9 +142,6 @@ public:
     Status connect(const ConnectParameters& parameters) noexcept override {
         return attempt(Call::Connect, [&] { return begin_connection().connect(parameters); });
     }
-    void disconnect() noexcept override { inner().disconnect(); }
-    void drain() noexcept override { inner().drain(); }
-    void fail() noexcept override { inner().fail(); }
 
 private:
     /// The mutex is held, so that requests have their numbers in the order in which they are posted.
@@ -215,12 +169,9 @@ private:
     Reliability reliability_;
 };
 
-class Request final : public Decorator<viaduct::ConnectionRequest> {
+class Request final : public Decorator<forwarding::Request> {
 public:
     using Decorator::Decorator;
-    const Address& remote_address() const noexcept override { return inner().remote_address(); }
-    const EndpointAttributes& remote_attributes() const noexcept override { return inner().remote_attributes(); }
-    const PrivateData& private_data() const noexcept override { return inner().private_data(); }
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override {
         return attempt(Call::Connect, [&] {
             return Internals::accept(inner(), static_cast<Endpoint&>(endpoint).begin_connection(), private_data);
@@ -235,15 +186,11 @@ public:
     Status conflict(const EndpointAttributes& own) noexcept override {
         return attempt(Call::Other, [&] { return inner().conflict(own); });
     }
-    void redirect(const Bytes<Address::max_service>& service) noexcept override {
-        Internals::redirect(inner(), service);
-    }
 };
 
-class Listener final : public Decorator<viaduct::Listener> {
+class Listener final : public Decorator<forwarding::Listener> {
 public:
     using Decorator::Decorator;
-    int fd() const noexcept override { return inner().fd(); }
     Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept override {
         return attempt(Call::Other, [&]() -> Result<std::unique_ptr<ConnectionRequest>> {
             for (;;) {
@@ -263,38 +210,38 @@ private:
     std::atomic<std::uint64_t> requests_{0};
 };
 
-class Device final : public Decorator<backend::Device> {
+class Device final : public Decorator<forwarding::Device> {
 public:
     using Decorator::Decorator;
-    const DeviceAttributes& attributes() const noexcept override { return inner().attributes(); }
     Result<std::unique_ptr<backend::ProtectionDomain>> create_protection_domain() noexcept override {
         return attempt(
-            Call::Create, [&] { return wrap<Domain>(inner().create_protection_domain(), plan()); },
+            Call::Create,
+            [&] { return wrap<forwarding::ProtectionDomain>(forwarding::Device::create_protection_domain()); },
             "a protection domain");
     }
     Result<std::unique_ptr<backend::MemoryRegion>> register_memory(const backend::ProtectionDomain& domain,
                                                                    void* address, std::uint64_t length,
                                                                    Access access) noexcept override {
         return attempt(Call::Register, [&] {
-            return wrap<Region>(inner().register_memory(inner_of(domain), address, length, access), plan());
+            return wrap<Region>(forwarding::Device::register_memory(domain, address, length, access), plan());
         });
     }
     Result<std::unique_ptr<backend::MemoryWindow>> create_memory_window(const backend::ProtectionDomain& domain,
                                                                         WindowScope scope) noexcept override {
         return attempt(
-            Call::Create, [&] { return wrap<Window>(inner().create_memory_window(inner_of(domain), scope), plan()); },
+            Call::Create,
+            [&] { return wrap<forwarding::MemoryWindow>(forwarding::Device::create_memory_window(domain, scope)); },
             "a memory window");
     }
     Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override {
         return attempt(
-            Call::Create, [&] { return wrap<Channel>(inner().create_channel(), plan()); }, "a channel");
+            Call::Create, [&] { return wrap<Channel>(forwarding::Device::create_channel(), plan()); }, "a channel");
     }
     Result<std::unique_ptr<backend::CompletionQueue>> create_completion_queue(
         const backend::CompletionQueueInit& init) noexcept override {
-        auto inner_init = init;
-        inner_init.channel = unwrap<Channel>(init.channel);
         return attempt(
-            Call::Create, [&] { return wrap<CompletionQueue>(inner().create_completion_queue(inner_init), plan()); },
+            Call::Create,
+            [&] { return wrap<CompletionQueue>(forwarding::Device::create_completion_queue(init), plan()); },
             "a completion queue");
     }
     Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
@@ -302,28 +249,22 @@ public:
         return attempt(
             Call::Create,
             [&] {
-                return wrap<SharedReceiveQueue>(inner().create_shared_receive_queue(inner_of(domain), depth, context),
+                return wrap<SharedReceiveQueue>(forwarding::Device::create_shared_receive_queue(domain, depth, context),
                                                 plan());
             },
             "a shared receive queue");
     }
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override {
-        auto inner_init = init;
-        inner_init.domain = &inner_of(*init.domain);
-        inner_init.send_queue = unwrap<CompletionQueue>(init.send_queue);
-        inner_init.receive_queue = unwrap<CompletionQueue>(init.receive_queue);
-        inner_init.shared_receives = unwrap<SharedReceiveQueue>(init.shared_receives);
         return attempt(
-            Call::Create, [&] { return wrap<Endpoint>(inner().create_endpoint(inner_init), plan(), init.attributes); },
+            Call::Create,
+            [&] { return wrap<Endpoint>(forwarding::Device::create_endpoint(init), plan(), init.attributes); },
             "an endpoint");
     }
     Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override {
         return attempt(
-            Call::Create, [&] { return wrap<Listener>(inner().listen(local, sharing), plan()); }, "a listener");
+            Call::Create, [&] { return wrap<Listener>(forwarding::Device::listen(local, sharing), plan()); },
+            "a listener");
     }
-    Status watch(int fd, void (*on_readable)() noexcept) noexcept override { return inner().watch(fd, on_readable); }
-    void unwatch(int fd) noexcept override { inner().unwatch(fd); }
-    std::uint64_t agent_wakeups() const noexcept override { return inner().agent_wakeups(); }
 };
 
 /// The setting cannot be used: nothing works, as the program would not meet the faults.
@@ -348,17 +289,17 @@ Plan* make_plan() noexcept {
 
 Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, DeviceObserver& observer) noexcept {
     if (const Status failure = plan_.before(Call::Open, "a device"); !failure.ok()) return failure;
-    return wrap<Device>(inner_.open(index, observer), plan_);
+    return wrap<Device>(forwarding::Provider::open(index, observer), plan_);
 }
 
 Result<std::uint32_t> Provider::find(std::string_view device) noexcept {
     if (const Status failure = plan_.before(Call::Other, ""); !failure.ok()) return failure;
-    return inner_.find(device);
+    return forwarding::Provider::find(device);
 }
 
 Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept {
     if (const Status failure = plan_.before(Call::Other, ""); !failure.ok()) return failure;
-    return inner_.route_to(host);
+    return forwarding::Provider::route_to(host);
 }
 
 void wrap_if_wanted(std::span<backend::Provider*> providers) noexcept {
