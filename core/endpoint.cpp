@@ -7,6 +7,7 @@
 #include "core/base/settings.hpp"
 #include "core/limits.hpp"
 #include "core/registry.hpp"
+#include "core/request_terms.hpp"
 #include "core/state_machine.hpp"
 #include "viaduct/detail/mutex.hpp"
 
@@ -155,6 +156,10 @@ void Endpoint::on_failed_request(const FailedRequest& failed) noexcept {
         observer_->on_failed_request(failed);
     else
         EndpointObserver::on_failed_request(failed);
+}
+
+RequestTerms Endpoint::terms_of(const FailedRequest& request) const noexcept {
+    return observer_ != nullptr ? observer_->terms_of(request) : EndpointObserver::terms_of(request);
 }
 
 void Endpoint::count(const ConnectionEvent& event) noexcept {

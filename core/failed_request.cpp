@@ -21,17 +21,22 @@ void log_failure(const FailedRequest& failed, const RequestTerms& terms) noexcep
     const char* const piece = failed.piece < 0 ? "" : explain("%s %d: ", terms.piece, failed.piece);
     const char* const code = failed.code == CompletionCode::Success ? "not done" : terms.code;
     log(LogLevel::Info, "%s(%p), %s 0x%llx: %s: %s%s%s", terms.call, terms.handle, terms.context,
-        static_cast<unsigned long long>(failed.context), code, piece, failed.why.c_str(), told_words);
+        static_cast<unsigned long long>(terms.value), code, piece, failed.why.c_str(), told_words);
 }
 
 void EndpointObserver::on_failed_request(const FailedRequest& failed) noexcept {
-    const bool receives = failed.operation >= CompletedOperation::Receive;
-    log_failure(failed, {.call = receives ? "post_receive" : "post_send",
-                         .object = "endpoint",
-                         .handle = this,
-                         .context = "context",
-                         .piece = "piece",
-                         .code = to_string(failed.code)});
+    log_failure(failed, terms_of(failed));
+}
+
+RequestTerms EndpointObserver::terms_of(const FailedRequest& request) const noexcept {
+    const bool receives = request.operation >= CompletedOperation::Receive;
+    return {.call = receives ? "post_receive" : "post_send",
+            .object = "endpoint",
+            .handle = this,
+            .context = "context",
+            .piece = "piece",
+            .code = to_string(request.code),
+            .value = request.context};
 }
 
 const char* to_string(CompletedOperation operation) noexcept {

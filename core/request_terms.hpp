@@ -24,6 +24,9 @@ struct RequestTerms {
     const char* context;  ///< such as "descriptor"
     const char* piece;    ///< such as "data segment"
     const char* code;     ///< the name of FailedRequest::code
+    std::uint64_t value;  ///< of the context, as the program knows it
+    /// Whether only one thread at a time may post, because the program asked for a provider that is not thread-safe.
+    bool one_thread = false;
 };
 
 /// Logs a line of level Info; see log().

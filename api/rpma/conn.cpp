@@ -171,9 +171,9 @@ int Conn::next_event(rpma_conn_event& event) {
     }
 }
 
-void Conn::on_failed_request(const FailedRequest& failed) noexcept {
+RequestTerms Conn::terms_of(const FailedRequest& request) const noexcept {
     const auto call = [&] {
-        switch (failed.operation) {
+        switch (request.operation) {
             case CompletedOperation::Send: return "rpma_send";
             case CompletedOperation::RdmaWrite: return "rpma_write";
             case CompletedOperation::RdmaRead: return "rpma_read";
@@ -182,12 +182,13 @@ void Conn::on_failed_request(const FailedRequest& failed) noexcept {
             default: return "rpma_recv";
         }
     };
-    log_failure(failed, {.call = call(),
-                         .object = "connection",
-                         .handle = handle(),
-                         .context = "op_context",
-                         .piece = "piece",
-                         .code = to_wc_status(failed.code).name});
+    return {.call = call(),
+            .object = "connection",
+            .handle = handle(),
+            .context = "op_context",
+            .piece = "piece",
+            .code = to_wc_status(request.code).name,
+            .value = request.context};
 }
 
 void Conn::process_event(const Event& event) noexcept {

@@ -69,7 +69,7 @@ private:
     Status create_queues(const ConnSettings& settings, const Srq* srq);
     Status create_endpoint(const ConnSettings& settings, const Srq* srq);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
-    void on_failed_request(const FailedRequest& failed) noexcept override;
+    RequestTerms terms_of(const FailedRequest& request) const noexcept override;
     /// What rpma_conn_next_event(3) returns, and why.
     struct Event {
         rpma_conn_event kind;

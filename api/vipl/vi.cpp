@@ -251,11 +251,13 @@ Reason Vi::why_not_postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE mem
 /// section 6.3.1).
 VIP_RETURN Vi::refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor, QueueKind queue,
                       const Reason& why) noexcept {
-    log_failed({.operation = operation_for(queue),
-                .code = CompletionCode::LocalFormat,
-                .context = reinterpret_cast<std::uint64_t>(descriptor),
-                .why = why},
-               to_string(code));
+    const FailedRequest failed{.operation = operation_for(queue),
+                               .code = CompletionCode::LocalFormat,
+                               .context = reinterpret_cast<std::uint64_t>(descriptor),
+                               .why = why};
+    RequestTerms terms = terms_of(failed);
+    terms.code = to_string(code);
+    log_failure(failed, terms);
     break_off();
     report(code, resource, descriptor, operation_of(queue));
     report_loss();
@@ -269,18 +271,15 @@ void Vi::explain_fault(const VIP_DESCRIPTOR& descriptor, QueueKind queue, Comple
                        .why = why_invalid(descriptor, limits(), queue)});
 }
 
-void Vi::on_failed_request(const FailedRequest& failed) noexcept {
-    log_failed(failed, to_status_bit(failed.code).name);
-}
-
-void Vi::log_failed(const FailedRequest& failed, const char* code) const noexcept {
-    const bool receives = failed.operation >= CompletedOperation::Receive;
-    log_failure(failed, {.call = post_call(receives ? QueueKind::Receive : QueueKind::Send),
-                         .object = "VI",
-                         .handle = handle(),
-                         .context = "descriptor",
-                         .piece = "data segment",
-                         .code = code});
+RequestTerms Vi::terms_of(const FailedRequest& request) const noexcept {
+    const bool receives = request.operation >= CompletedOperation::Receive;
+    return {.call = post_call(receives ? QueueKind::Receive : QueueKind::Send),
+            .object = "VI",
+            .handle = handle(),
+            .context = "descriptor",
+            .piece = "data segment",
+            .code = to_status_bit(request.code).name,
+            .value = request.context};
 }
 
 VIP_RETURN Vi::not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept {

@@ -65,7 +65,7 @@ private:
     Vi(Nic& nic, std::shared_ptr<CompletionQueue> send_queue, std::shared_ptr<CompletionQueue> receive_queue,
        Cq* send_cq, Cq* receive_cq);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
-    void on_failed_request(const FailedRequest& failed) noexcept override;
+    RequestTerms terms_of(const FailedRequest& request) const noexcept override;
     void copy_attributes() noexcept VIADUCT_REQUIRES(attributes_mutex_);
     DescriptorLimits limits() const noexcept;
     [[gnu::always_inline]] bool holds_plain(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
@@ -85,7 +85,6 @@ private:
     /// Says what is wrong with a descriptor that will complete with an error.
     [[gnu::noinline, gnu::cold]] void explain_fault(const VIP_DESCRIPTOR& descriptor, QueueKind queue,
                                                     CompletionCode code) noexcept;
-    [[gnu::cold]] void log_failed(const FailedRequest& failed, const char* code) const noexcept;
     [[gnu::cold]] VIP_RETURN not_idle() const noexcept;
     [[gnu::noinline, gnu::cold]] VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor,
                                                        QueueKind queue) noexcept;

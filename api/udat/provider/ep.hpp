@@ -162,7 +162,7 @@ private:
     void choose_direct_endpoints() noexcept;
     std::shared_ptr<CompletionQueue> queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
-    void on_failed_request(const FailedRequest& failed) noexcept override;
+    RequestTerms terms_of(const FailedRequest& request) const noexcept override;
     void begin(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept;
     Status ask(const Request& request);
     const char* lacks() const noexcept;

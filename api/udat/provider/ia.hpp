@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "api/support/thread_demand.hpp"
 #include "api/udat/provider/acceptor.hpp"
 #include "api/udat/provider/evd.hpp"
 #include "api/udat/provider/object.hpp"
@@ -41,6 +42,9 @@ public:
     DAT_IA_HANDLE number() const noexcept;
 
     const DAT_PROVIDER& provider() const noexcept { return provider_; }
+
+    /// Whether the program has not asked for thread safety, as far as the registry says so.
+    bool is_for_one_thread() const noexcept { return one_thread_; }
     const std::shared_ptr<Device>& device() const noexcept { return device_; }
     DAT_IA_ADDRESS_PTR address() noexcept { return reinterpret_cast<DAT_IA_ADDRESS_PTR>(&address_); }
     DAT_EVD_HANDLE async_evd() const noexcept;
@@ -107,6 +111,7 @@ private:
     std::string mtu_text_;
     std::vector<DAT_NAMED_ATTR> named_attributes_;  // consumers keep pointers to them
     EvdLink async_evd_;
+    const bool one_thread_ = ThreadDemand::is_one_thread();
     bool device_is_lost_ = false;  // used only by the acceptor's thread
 
     mutable Mutex children_lock_;

@@ -250,16 +250,17 @@ const char* call_for(CompletedOperation operation, bool shared) noexcept {
 
 }  // namespace
 
-void Ep::on_failed_request(const FailedRequest& failed) noexcept {
-    FailedRequest named = failed;
-    const auto& cookies = failed.operation >= CompletedOperation::Receive ? recv_cookies_ : request_cookies_;
-    if (cookies != nullptr && !failed.is_of_peer) named.context = cookies->value_of(failed.context);
-    log_failure(named, {.call = call_for(failed.operation, srq_.get() != nullptr),
-                        .object = "endpoint",
-                        .handle = handle(),
-                        .context = "cookie",
-                        .piece = "triplet",
-                        .code = to_status(failed.code).name});
+RequestTerms Ep::terms_of(const FailedRequest& request) const noexcept {
+    const auto& cookies = request.operation >= CompletedOperation::Receive ? recv_cookies_ : request_cookies_;
+    const bool named = cookies != nullptr && !request.is_of_peer;
+    return {.call = call_for(request.operation, srq_.get() != nullptr),
+            .object = "endpoint",
+            .handle = handle(),
+            .context = "cookie",
+            .piece = "triplet",
+            .code = to_status(request.code).name,
+            .value = named ? cookies->value_of(request.context) : request.context,
+            .one_thread = ia().is_for_one_thread()};
 }
 
 // ---- Binds --------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "api/support/thread_demand.hpp"
 #include "api/udat/registry/dispatch.hpp"
 
 using namespace viaduct::dat;
@@ -54,6 +55,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen
         const DAT_RETURN result = Registry::instance().open(
             {name, dat_major_version, dat_minor_version, thread_safety != DAT_FALSE}, provider);
         if (result != DAT_SUCCESS) return result;
+        const viaduct::ThreadDemand demand(thread_safety != DAT_FALSE);
         return open_ia(std::move(provider), name, async_evd_min_qlen, async_evd, ia);
     });
 }

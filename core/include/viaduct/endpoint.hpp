@@ -163,6 +163,7 @@ private:
     explicit Endpoint(const EndpointConfig& config);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void on_failed_request(const FailedRequest& failed) noexcept override;
+    RequestTerms terms_of(const FailedRequest& request) const noexcept override;
 
     Status post(const SendRequest& request) noexcept;
     Status post(const ReceiveRequest& request) noexcept;

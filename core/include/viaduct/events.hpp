@@ -13,6 +13,8 @@
 
 namespace viaduct {
 
+struct RequestTerms;
+
 enum class ConnectionEventKind : std::uint8_t {
     Established,
     Rejected,      ///< the peer refused, or the service has no listener; see `reason`
@@ -67,8 +69,11 @@ public:
     virtual void on_connection_event(const ConnectionEvent& event) noexcept = 0;
 
     /// A request failed, or this end refused one of the peer. For people only: the program learns of it from
-    /// completions and events. Logs it, in the terms of the core.
+    /// completions and events. Logs it with the terms below.
     virtual void on_failed_request(const FailedRequest& failed) noexcept;
+
+    /// How a request is named in words, for the library. By default in the terms of the core.
+    virtual RequestTerms terms_of(const FailedRequest& request) const noexcept;
 
 protected:
     ~EndpointObserver() = default;
