@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "backends/check/provider.hpp"
 #include "backends/faults/provider.hpp"
 #include "backends/loopback/provider.hpp"
 #include "backends/tcp/provider.hpp"
@@ -19,6 +20,7 @@ std::span<backend::Provider* const> built_in_providers() noexcept {
     static auto* const end = std::remove(std::begin(list), std::end(list), nullptr);  // not part of this build
     static const std::span<backend::Provider* const> wrapped = [] {
         faults::wrap_if_wanted({std::begin(list), end});
+        check::wrap_if_wanted({std::begin(list), end});  // sees what the program does, and what faults do to it
         return std::span(std::begin(list), end);
     }();
     return wrapped;

@@ -144,6 +144,8 @@ def test_settings(tool):
         ("VIADUCT_LOG", "loud", "'loud' is none of error, warning, info, debug"),
         ("VIADUCT_FAULTS", "drop=1%;seed=7", ""),
         ("VIADUCT_FAULTS", "drop=1", "'drop=1' cannot be used, only a list of"),
+        ("VIADUCT_CHECK", "sends,pages", ""),
+        ("VIADUCT_CHECK", "luck", "'luck' cannot be used, only 1, or a list of sends, "),
         ("VIADUCT_SPIN_US", "10", ""),
         ("VIADUCT_SPIN_US", "10us", "'10us' is not a number from 0 to 4294967295"),
         ("VIADUCT_CONNECT_RETRY_MS", "-1", "'-1' is not a number from 0 to 4294967295"),

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/check_spec.hpp"
 #include "core/base/fault_spec.hpp"
 #include "core/base/settings.hpp"
 #include "core/provider.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::string_view prefix = "VIADUCT_";
 constexpr std::string_view prefix_of_tests = "VIADUCT_TEST_";
-constexpr std::array<std::string_view, 16> names{"VIADUCT_BACKEND",
+constexpr std::array<std::string_view, 18> names{"VIADUCT_BACKEND",
                                                  "VIADUCT_DEVICE",
                                                  "VIADUCT_TCP_KEY_FILE",
                                                  "VIADUCT_TCP_CERT",
@@ -33,6 +34,8 @@ constexpr std::array<std::string_view, 16> names{"VIADUCT_BACKEND",
                                                  "VIADUCT_PMEM",
                                                  "VIADUCT_LOG",
                                                  "VIADUCT_FAULTS",
+                                                 "VIADUCT_CHECK",
+                                                 "VIADUCT_CHECK_FILE",
                                                  "DAT_OVERRIDE"};
 
 /// What programs and tests of Viaduct pass on; nobody means these.
@@ -61,6 +64,9 @@ std::string problem_of(std::string_view name, const std::string& value) {
     if (FaultSpec spec; name == fault_setting)
         if (const auto wrong = parse_faults(value, spec); !wrong.empty())
             return fmt::format("'{}' cannot be used, only {}", wrong, usable_faults);
+    if (CheckSpec spec; name == check_setting)
+        if (const auto wrong = parse_checks(value, spec); !wrong.empty())
+            return fmt::format("'{}' cannot be used, only {}", wrong, usable_checks);
     if ((name == "VIADUCT_TCP_KEY_FILE" || name == "DAT_OVERRIDE") && access(value.c_str(), R_OK) != 0)
         return fmt::format("'{}' cannot be read", value);
     if (name == PmemSetting::variable && !value.empty() && !PmemSetting::parse(value))
