@@ -15,10 +15,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/base/check_spec.hpp"
 #include "core/base/fault_spec.hpp"
 #include "core/base/settings.hpp"
 #include "core/provider.hpp"
 #include "tools/command_line.hpp"
+#include "tools/run/check.hpp"
 #include "tools/run/installation.hpp"
 #include "tools/run/power_cut.hpp"
 #include "tools/run/program.hpp"
@@ -44,6 +46,8 @@ options::options_description describe() {
     add("adapter", options::value<std::vector<std::string>>()->value_name("NAME"),
         "make NAME a DAT adapter; may be given several times");
     add("backend", text("NAME"), "loopback, verbs or tcp (sets VIADUCT_BACKEND)");
+    add("check", text("[=LIST]")->implicit_value("1"),
+        "find mistakes that work by luck, such as buffers that change too early (sets VIADUCT_CHECK)");
     add("device,I", text("NAME"), "the device that a program uses by default (sets VIADUCT_DEVICE)");
     add("faults", text("LIST"), "faults to inject, such as drop=0.1% (sets VIADUCT_FAULTS)");
     add("log", text("LEVEL"), "error, warning, info or debug (sets VIADUCT_LOG)");
@@ -128,6 +132,14 @@ std::string faults_of(const options::variables_map& given) {
     return faults;
 }
 
+std::string checks_of(const options::variables_map& given) {
+    const auto& checks = given["check"].as<std::string>();
+    viaduct::CheckSpec spec;
+    if (const auto wrong = viaduct::parse_checks(checks, spec); !wrong.empty())
+        throw UsageError(fmt::format("unknown check '{}': expected {}", wrong, viaduct::usable_checks));
+    return checks;
+}
+
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 Settings settings_of(const options::variables_map& given, const Installation& installation) {
@@ -158,6 +170,10 @@ Settings settings_of(const options::variables_map& given, const Installation& in
         const auto& names = given["adapter"].as<std::vector<std::string>>();
         check_adapters(names);
         set("DAT_OVERRIDE", write_dat_conf(installation, names, device_for_dat()).string());
+    }
+    if (given.count("check") != 0) {
+        settings.emplace_back(viaduct::check_setting, checks_of(given));
+        settings.emplace_back("LD_PRELOAD", preloading(installation.release()));
     }
     if (given.count("faults") != 0) settings.emplace_back(viaduct::fault_setting, faults_of(given));
     return settings;
@@ -193,6 +209,7 @@ int vi_run(int argc, char** argv) {
     exclude(given, "power-cut", "trace");
     exclude(given, "power-cut", "summary");
     exclude(given, "power-cut", "stock");
+    for (const char* other : {"power-cut", "stock", "summary", "trace"}) exclude(given, "check", other);
     const auto installation = find_installation();
     const auto settings = settings_of(given, installation);
     std::filesystem::path program;
@@ -215,6 +232,7 @@ int vi_run(int argc, char** argv) {
         add_preload(installation.msync());
         return run_until_power_cut(program, argv + own, given.count("quiet") != 0);
     }
+    if (given.count("check") != 0) return run_checked(program, argv + own, given.count("quiet") != 0);
     execvp(program.c_str(), argv + own);
     complain(fmt::format("vi-run: cannot run '{}': {}\n", program.string(), std::strerror(errno)));
     return not_runnable;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs programs with vi-run as a user would: test_vi_run.py PATH_OF_VI_RUN"""
+import json
 import os
 import pathlib
 import shutil
@@ -73,9 +74,39 @@ def test_bad_options(tool):
         (["--power-cut=random", "true"], "bad power cut 'random'"),
         (["--power-cut=1", "--trace", "true"], "--power-cut and --trace cannot be used together"),
         (["--power-cut=1", "--stock", "true"], "--power-cut and --stock cannot be used together"),
+        (["--check=sends,luck", "true"], "unknown check 'luck': expected 1, or a list of sends, receives, "),
+        (["--check", "--summary", "true"], "--check and --summary cannot be used together"),
     ]:
         result = tool.run(*options, status=2)
         check(reason in result.stderr, f"{options}: {result.stderr}")
+
+
+# A device that the process ends with.
+UNCLOSED = """
+import ctypes, sys
+sys.path.insert(0, sys.argv[1])
+from viaduct import core
+device = core.Device()
+ctypes.CDLL(None).exit(int(sys.argv[2]))
+"""
+
+
+def test_checks(tool):
+    done = tool.run("--check", "sh", "-c", "exit 7", status=7)
+    check("vi-run: the checker has found nothing\n" in done.stderr, done.stderr)
+    tool.run("--check", "sh", "-c", "kill -TERM $$", status=-15)
+    program = "/usr/bin/python3", "-c", UNCLOSED, str(BUILD / "bindings/python")
+    done = tool.run("--check=objects", *program, "5", status=91)
+    check("check objects: the process ends with 1 device (created at " in done.stderr, done.stderr)
+    check("vi-run: the checker has found 1 mistake: 1 objects\n" in done.stderr, done.stderr)
+    tool.run("--check=sends", *program, "5", status=5)
+    with tempfile.TemporaryDirectory() as name:
+        file = pathlib.Path(name, "file")
+        environment = {"VIADUCT_CHECK": "1", "VIADUCT_CHECK_FILE": str(file)}
+        subprocess.run(program + ("0",), check=True, env=os.environ | environment, stderr=subprocess.DEVNULL)
+        check(json.loads(file.read_text())["check"] == "objects", file.read_text())
+    settings = tool.run("--check=order", "--dry-run").stdout
+    check("export VIADUCT_CHECK='order'" in settings and "libviaduct-release.so" in settings, settings)
 
 
 PAGE, PAGES = 4096, 3

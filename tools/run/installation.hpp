@@ -16,6 +16,8 @@ struct Installation {
     std::filesystem::path tracer() const { return plugins / "libviaduct-trace.so"; }
     /// For --power-cut.
     std::filesystem::path msync() const { return plugins / "libviaduct-msync.so"; }
+    /// For --check.
+    std::filesystem::path release() const { return plugins / "libviaduct-release.so"; }
 
     /// The path of a library, or an empty path.
     std::filesystem::path find(std::string_view name) const;

@@ -63,13 +63,15 @@ std::string pmem_setting(const std::string& argument) {
     return value;
 }
 
-void add_preload(const std::filesystem::path& library) {
+std::string preloading(const std::filesystem::path& library) {
     const std::string path = library.string();
     if (path.find_first_of(" :") != std::string::npos)
         throw measure::Error(fmt::format("cannot preload '{}': its path has a blank or a colon", path));
     const char* before = std::getenv("LD_PRELOAD");
-    setenv("LD_PRELOAD", before == nullptr || *before == '\0' ? path.c_str() : (path + ':' + before).c_str(), 1);
+    return before == nullptr || *before == '\0' ? path : path + ':' + before;
 }
+
+void add_preload(const std::filesystem::path& library) { setenv("LD_PRELOAD", preloading(library).c_str(), 1); }
 
 int run_until_power_cut(const std::filesystem::path& program, char** arguments, bool quiet) {
     setenv(power_cut_report_setting.variable, std::to_string(getpid()).c_str(), 1);

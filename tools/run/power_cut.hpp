@@ -13,7 +13,10 @@ inline constexpr int power_was_cut = 90;
 /// Returns the value of VIADUCT_PMEM that an argument of --power-cut stands for. Throws tools::UsageError.
 std::string pmem_setting(const std::string& argument);
 
-/// Preloads a library, ahead of those that are preloaded already. Throws measure::Error.
+/// The value of LD_PRELOAD with a library ahead of those that are preloaded already. Throws measure::Error.
+std::string preloading(const std::filesystem::path& library);
+
+/// Preloads a library.
 void add_preload(const std::filesystem::path& library);
 
 /// Runs the program in a process group of its own, until the power fails or the program ends, and ends what is left of

@@ -160,6 +160,15 @@ int wait_for(pid_t child, const sigset_t& watched) {
     return status;
 }
 
+/// Returns the process and its status.
+std::pair<pid_t, int> await_end(const std::filesystem::path& program, char** arguments, const IgnoredSignals& ignored) {
+    const sigset_t watched = signals_to_watch();
+    sigset_t before;
+    pthread_sigmask(SIG_BLOCK, &watched, &before);
+    const pid_t child = start(program, arguments, before, ignored);
+    return {child, wait_for(child, watched)};
+}
+
 bool is_running(std::uint32_t pid) { return kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM; }
 
 /// Writes what processes that ended without notice left. Whether some are still running.
@@ -260,7 +269,8 @@ void finish(Board& board, const TraceOptions& options, pid_t child, int status) 
     if (options.summary) print_summary(board);
 }
 
-/// Ends this process as the program ended.
+}  // namespace
+
 int end_like(int status) {
     if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
     const rlimit no_core{0, 0};
@@ -275,7 +285,10 @@ int end_like(int status) {
     return signalled + WTERMSIG(status);
 }
 
-}  // namespace
+int run_to_end(const std::filesystem::path& program, char** arguments) {
+    const IgnoredSignals ignored;
+    return await_end(program, arguments, ignored).second;
+}
 
 int run_traced(const TraceOptions& options, const std::filesystem::path& preload, const std::filesystem::path& program,
                char** arguments) {
@@ -289,11 +302,7 @@ int run_traced(const TraceOptions& options, const std::filesystem::path& preload
         tools::complain(fmt::format("vi-run: cannot trace: {}; the program runs untraced\n", error.what()));
         board.reset();
     }
-    const sigset_t watched = signals_to_watch();
-    sigset_t before;
-    pthread_sigmask(SIG_BLOCK, &watched, &before);
-    const pid_t child = start(program, arguments, before, ignored);
-    const int status = wait_for(child, watched);
+    const auto [child, status] = await_end(program, arguments, ignored);
     if (board) finish(**board, options, child, status);
     return end_like(status);
 }

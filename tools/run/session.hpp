@@ -23,4 +23,10 @@ struct TraceOptions {
 int run_traced(const TraceOptions& options, const std::filesystem::path& preload, const std::filesystem::path& program,
                char** arguments);
 
+/// Runs the program to its end, and passes signals on to it. Returns how it ended, as wait(2) does.
+int run_to_end(const std::filesystem::path& program, char** arguments);
+
+/// Ends this process as the program ended.
+int end_like(int status);
+
 }  // namespace viaduct::run
