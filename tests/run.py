@@ -56,6 +56,7 @@ SUITES = {
     "reasons": [*DAT, "dat", "bindings/python/all"],
     "matrix": [*DAT, "dat", "bindings/python/all"],
     "tools": ["tools/all", "tests/tools/all"],
+    "check": [*DAT, "bindings/python/all", "tools/all", "tests/check/all", "tests/tools/all", "tests/python/all"],
     "python": ["bindings/python/all", "tools/all", "tests/python/all", "readme_hello"],
     "readme": ["all"],  # which it installs
     "examples": ["all"],

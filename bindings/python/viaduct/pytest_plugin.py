@@ -21,6 +21,8 @@ The fixtures:
                     function(device, endpoint, ...)
     viaduct_faults  viaduct_faults("drop=1%;seed=7") lets the programs and second processes that the test starts
                     afterwards meet faults, which they log
+    viaduct_check   viaduct_check() looks for mistakes in the programs that the test starts afterwards; the test fails
+                    if there are any
     power_cuts      power_cuts(command, check, ...) runs a program again and again, and cuts its power
 
 `--viaduct-backend=verbs`, or `viaduct_backend = verbs` in pytest.ini, selects the backend; the default is
@@ -37,11 +39,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import multiprocessing
 import multiprocessing.connection
 import os
 import pathlib
 import random
+import shlex
 import shutil
 import signal
 import socket
@@ -53,7 +57,8 @@ import pytest
 
 from viaduct import core
 
-__all__ = ["PATIENCE", "Pair", "Peer", "PeerFailed", "PowerCut", "PowerCutFailed", "RemotePair", "connected"]
+__all__ = ["PATIENCE", "Checker", "Pair", "Peer", "PeerFailed", "PowerCut", "PowerCutFailed", "RemotePair",
+           "Report", "connected"]
 
 PATIENCE = 60.0  # seconds that fixtures wait before they fail
 _GRACE = 1.0  # seconds that the peer of a failed test has to end
@@ -149,6 +154,17 @@ def pair(device: core.Device) -> Pair:
     return connected(device)
 
 
+def _vi_run() -> str:
+    """The tool that belongs to this package: installed, or of the build tree; else the one in PATH."""
+    for directory in pathlib.Path(core.__file__).parents:
+        for place in "bin", "tools":
+            if os.access(tool := directory / place / "vi-run", os.X_OK):
+                return str(tool)
+    tool_in_path = shutil.which("vi-run")
+    assert tool_in_path, "vi-run is not installed"
+    return tool_in_path
+
+
 # ---- Faults ----------------------------------------------------------------------------------------------------------
 
 
@@ -167,6 +183,71 @@ def viaduct_faults(monkeypatch: pytest.MonkeyPatch) -> typing.Callable[[str], No
             monkeypatch.setenv("VIADUCT_LOG", "info")
 
     return inject
+
+
+# ---- Mistakes --------------------------------------------------------------------------------------------------------
+
+
+class Report(typing.NamedTuple):
+    """A mistake that the checker has found.
+
+    check     what it has looked for: "sends", "receives" ...
+    object    the VI, endpoint or connection; "" for what concerns the whole process
+    text      what is wrong, with the call and the values
+    posted    where the program has posted the request, such as "program+0x11f3"; "": no request
+    found     where the program was when this was found; "": at no place in particular
+    program   the name of the program
+    process   the number of its process
+    """
+    check: str
+    object: str
+    text: str
+    posted: str
+    found: str
+    program: str
+    process: str
+
+    def __str__(self) -> str:
+        places = [f"{word} {place}" for word, place in (("posted at", self.posted), ("found at", self.found)) if place]
+        return f"{self.program}: check {self.check}: " + "; ".join([self.text, *places])
+
+
+class Checker:
+    """Looks for mistakes in the programs that a test starts."""
+
+    def __init__(self, file: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._file = file
+        self._monkeypatch = monkeypatch
+
+    def __call__(self, checks: str = "1") -> None:
+        """Lets programs and second processes that the test starts afterwards be checked; "0" ends that."""
+        core.backend()  # this process looks for the setting when it first uses a backend
+        lines = subprocess.run([_vi_run(), f"--check={checks}", "--dry-run"], check=True, stdout=subprocess.PIPE,
+                               text=True).stdout
+        for line in lines.splitlines():
+            name, _, value = shlex.split(line.rstrip(";"))[1].partition("=")
+            self._monkeypatch.setenv(name, value)
+        self._monkeypatch.setenv("VIADUCT_CHECK_FILE", str(self._file))
+
+    def reports(self) -> list[Report]:
+        """Returns what was found since the last call. The test does not fail because of these."""
+        lines = self._file.read_text(errors="replace").splitlines() if self._file.exists() else []
+        self._file.unlink(missing_ok=True)
+        return [Report(**json.loads(line)) for line in lines]
+
+
+@pytest.fixture
+def viaduct_check(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Checker]:
+    """viaduct_check() lets programs and second processes that the test starts afterwards be checked for mistakes that
+    work by luck. The test fails at its end if there are reports that it has not taken with viaduct_check.reports().
+    The test's own process is not checked.
+
+    docs/checker.md lists the checks; viaduct_check("sends,order") chooses some.
+    """
+    checker = Checker(tmp_path / "viaduct-check.json", monkeypatch)
+    yield checker
+    if reports := checker.reports():
+        pytest.fail("\n".join(["the checker has found mistakes:", *map(str, reports)]), pytrace=False)
 
 
 # ---- In two processes ------------------------------------------------------------------------------------------------
@@ -386,17 +467,6 @@ class PowerCut(typing.NamedTuple):
 
 class PowerCutFailed(AssertionError):
     """A check failed after a power cut, or the command failed without one."""
-
-
-def _vi_run() -> str:
-    """The tool that belongs to this package: installed, or of the build tree; else the one in PATH."""
-    for directory in pathlib.Path(core.__file__).parents:
-        for place in "bin", "tools":
-            if os.access(tool := directory / place / "vi-run", os.X_OK):
-                return str(tool)
-    tool_in_path = shutil.which("vi-run")
-    assert tool_in_path, "vi-run is not installed"
-    return tool_in_path
 
 
 def _run_until_cut(command: typing.Sequence[str | os.PathLike[str]], when: str) -> PowerCut:

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The checker: programs with one mistake each, and correct ones, for each API, with the fixture of the plugin."""
+import os
+import pathlib
+import re
+import socket
+import subprocess
+
+import pytest
+from viaduct import core
+
+BUILD = pathlib.Path(os.environ.get("BUILD", "build/release"))
+HOST = "127.0.0.1"
+PATIENCE_S = 60
+APIS = "vipl", "dat", "rpma"
+CALLS = {"vipl": "VipPost(Send|Recv)", "dat": "dat_ep_post_", "rpma": "rpma_(send|write|recv)"}
+OBJECTS = {"vipl": "VI 0x", "dat": "endpoint 0x", "rpma": "connection 0x"}
+
+# Of each mistake the check that finds it and what it says, and the APIs where it can be made. VIPL has no mistake that
+# is late: a message without a receive breaks the connection; nor has it depths that a program could choose.
+# In DAT, dat_evd_wait takes all completions that it counts.
+MISTAKES = {
+    "sends": ("sends", "64 bytes at 0x.* have changed between its post and its completion", APIS),
+    "receives": ("receives", "4096 bytes at 0x.* have changed between its post and its completion", APIS),
+    "reads": ("reads", "its 64 bytes at 0x.* are the target of .*, whose completion was not taken", APIS),
+    "deregistered": ("memory", "128 bytes at 0x.* were deregistered before its completion", APIS),
+    "freed": ("memory", "65536 bytes at 0x.* were freed before its completion", APIS),
+    "order": ("order", r"64 bytes at 0x.* of the peer's region 0x.* \(RDMA read\), which has not completed", APIS),
+    "completions": ("completions", "nobody has taken its completion", ("vipl", "rpma")),
+    "objects": ("objects", "the process ends with .*, then 1 .*, which should have been closed in this order", APIS),
+    "pages": ("pages", "its buffer was read at 0x.* before its completion", APIS),
+    "late": ("late", r"2 messages had to wait .*; the longest took \d+\.\d+ ms", ("dat", "rpma")),
+    "queues": ("queues", r"the receive queue is full with \d+ requests", ("dat", "rpma")),
+    "threads": ("threads", "another thread posts to the same queue at the same time", ("dat",)),
+    "unflushed": ("flushes", "a message follows a write of 64 bytes to 0x.*, which was not flushed", ("rpma",)),
+    "visible": ("flushes", "which was flushed for visibility and not to persistence", ("rpma",)),
+}
+# What else is true of these programs.
+ALSO = {"threads": {"queues"}}
+WITH_CALL = {"sends", "receives", "reads", "memory", "order", "pages", "flushes"}
+EXAMPLES = {"hello": "over the valley", "echo": "1000", "rdma": "over the valley"}
+
+pytestmark = pytest.mark.skipif(os.environ.get("VIADUCT_BACKEND") == "verbs", reason="needs backends without a device")
+
+
+@pytest.fixture
+def run():
+    """Runs a server and a client, and returns what the client has written."""
+    def both(program, argument, client_argument, status=0):
+        with socket.socket() as holder:
+            holder.bind((HOST, 0))
+            port = str(holder.getsockname()[1])
+        server = subprocess.Popen([program, "server", HOST, port, *argument], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
+        with server:
+            try:
+                client = subprocess.run([program, "client", HOST, port, client_argument], timeout=PATIENCE_S,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+                assert client.returncode == status, client.stdout
+                server.wait(PATIENCE_S)
+            finally:
+                server.kill()
+        return client.stdout
+    return both
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_correct_program(viaduct_check, run, api):
+    viaduct_check("1,pages")
+    run(BUILD / f"tests/check/mistakes_{api}", ["none"], "none")
+
+
+@pytest.mark.parametrize("api, mistake", [(api, name) for name, (_, _, apis) in MISTAKES.items() for api in apis])
+def test_a_mistake(viaduct_check, run, api, mistake):
+    check, text, _ = MISTAKES[mistake]
+    viaduct_check("1,pages" if mistake == "pages" else "1")
+    said = run(BUILD / f"tests/check/mistakes_{api}", [mistake], mistake)
+    reports = viaduct_check.reports()
+    found = [report for report in reports if report.check == check and re.search(text, report.text)]
+    assert len(found) == 1, reports
+    assert {report.check for report in reports} <= {check} | ALSO.get(mistake, set())
+    report = found[0]
+    assert report.program == f"mistakes_{api}" and report.text in said
+    if check != "objects":
+        assert report.object.startswith(OBJECTS[api]), report
+    if check in WITH_CALL:
+        assert re.match(CALLS[api], report.text), report
+        assert report.posted.startswith(f"mistakes_{api}+0x"), report
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_examples(viaduct_check, run, api):
+    viaduct_check()
+    assert "over the valley" in run(BUILD / f"tests/tools/viaduct_faults_{api}", [], "over the valley")
+
+
+@pytest.mark.parametrize("api", ["rpma", "vipl"])
+def test_the_log(viaduct_check, run, tmp_path, api):
+    viaduct_check()
+    run(BUILD / f"tests/python/log_{api}", [tmp_path / "log"], "a line")
+
+
+def test_a_missing_flush(viaduct_check, run, tmp_path):
+    viaduct_check("flushes")
+    run(BUILD / "tests/python/log_rpma_wrong", [tmp_path / "log"], "a line")
+    assert [report.check for report in viaduct_check.reports()] == ["flushes"]
+
+
+def send_and_change(_link):
+    from viaduct.pytest_plugin import connected  # in the second process
+    with core.Device() as device:
+        pair = connected(device)
+        memory = device.register(16)
+        pair.server.post_receive(memory[:8])
+        pair.client.post_send(memory[8:])
+        memory.view[8] = 1
+        pair.client.wait_send(PATIENCE_S)
+        pair.server.wait_receive(PATIENCE_S)
+
+
+def test_second_processes_are_checked(viaduct_check, peer_process):
+    viaduct_check("sends")
+    peer_process(send_and_change).result()
+    report, = viaduct_check.reports()
+    assert report.check == "sends" and report.text.startswith("post_send(0x"), report
+
+
+def test_reports_fail_a_test(pytester):
+    pytester.makepyfile("""
+        import os, pathlib
+        def test_found(viaduct_check):
+            viaduct_check()
+            line = dict(check="sends", object="VI 0x1", text="wrong", posted="a+0x1", found="", program="p",
+                        process="1")
+            pathlib.Path(os.environ["VIADUCT_CHECK_FILE"]).write_text(__import__("json").dumps(line))
+        def test_nothing(viaduct_check):
+            assert "VIADUCT_CHECK" not in os.environ
+            viaduct_check()
+            assert viaduct_check.reports() == []
+    """)
+    done = pytester.runpytest_subprocess("-p", "viaduct.pytest_plugin", "-p", "no:cacheprovider")
+    done.assert_outcomes(passed=2, errors=1)
+    done.stdout.fnmatch_lines(["*p: check sends: wrong; posted at a+0x1"])
+
+
+def test_a_wrong_setting(monkeypatch, run):
+    monkeypatch.setenv("VIADUCT_CHECK", "sends,luck")
+    said = run(BUILD / "tests/check/mistakes_vipl", ["none"], "none", status=1)
+    assert "VIADUCT_CHECK: cannot use 'luck', only 1, or a list of sends" in said
+
+
+def test_a_wrong_list(viaduct_check):
+    with pytest.raises(subprocess.CalledProcessError):
+        viaduct_check("sends,everything")
