@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <semaphore>
 #include <thread>
 #include <vector>
 
@@ -128,6 +129,11 @@ public:
     void accept(Wire& wire) {
         const auto listener = node_.listen("early");
         wire.notify();
+        const std::jthread sender([this] {
+            if (!established_.try_acquire_until(patience().point())) return;
+            const Sge piece = buffer_.sge();
+            (void)endpoint_->post_send(send_of(1, piece));
+        });
         must(endpoint_->accept(*next_request(*listener), {}));
         wire.await();  // a consumer that waits for the confirmation would ring the peer
         require(take(*queue_, 1).front().code == CompletionCode::Success, "the message is confirmed");
@@ -136,8 +142,7 @@ public:
 private:
     void on_connection_event(const ConnectionEvent& event) noexcept override {
         if (event.kind != Kind::Established) return;
-        const Sge piece = buffer_.sge();
-        (void)endpoint_->post_send(send_of(1, piece));
+        established_.release();
         // The peer's agent answers the doorbell of a connection that is not established there. No event reports that.
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
@@ -145,6 +150,7 @@ private:
     Node node_;
     std::shared_ptr<CompletionQueue> queue_;
     Buffer buffer_;
+    std::binary_semaphore established_{0};
     std::unique_ptr<Endpoint> endpoint_;
 };
 
