@@ -465,17 +465,25 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
     if (wanted > limit) return too_long(qlen, limit);
     Fifo<Queued> resized(room_at_first(wanted, flags_));
     const BiasedLock::SlowPathGuard taking(taking_);
+    const std::size_t before = capacity_;
+    {
+        const LockGuard lock(lock_);
+        if (events_.size() > wanted)
+            return failed(error(DAT_INVALID_STATE),
+                          explain("%d events asked for, %zu are in the EVD", qlen, events_.size()));
+        capacity_ = wanted;
+    }
+    if (completions_ != nullptr) {  // without the lock, which backends take with theirs held
+        if (const Status status = fit_completions(wanted); !status.ok()) {
+            capacity_ = before;
+            return to_return(status, DAT_RESOURCE_TEVD);
+        }
+    }
     const LockGuard lock(lock_);
-    if (events_.size() > wanted)
-        return failed(error(DAT_INVALID_STATE),
-                      explain("%d events asked for, %zu are in the EVD", qlen, events_.size()));
-    if (completions_ != nullptr)
-        if (const Status status = fit_completions(wanted); !status.ok()) return to_return(status, DAT_RESOURCE_TEVD);
     if (resized.room() >= events_.size()) {
         for (; !events_.empty(); events_.pop()) resized.push(events_.front());
         events_ = std::move(resized);
     }
-    capacity_ = wanted;
     return success;
 }
 
