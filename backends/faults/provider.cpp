@@ -146,6 +146,7 @@ public:
 private:
     /// The mutex is held, so that requests have their numbers in the order in which they are posted.
     Status post(const SendRequest& request) noexcept {
+        mutex_.assume_held();
         Turn turn = turn_;
         ++turn.number;
         ++turn.since_connected;
@@ -165,8 +166,8 @@ private:
     }
 
     Mutex mutex_;
-    Turn turn_{.object = next_number<Endpoint>()};  // of the last request
-    Reliability reliability_;
+    Turn turn_ VIADUCT_GUARDED_BY(mutex_){.object = next_number<Endpoint>()};  // of the last request
+    Reliability reliability_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 class Request final : public Decorator<forwarding::Request> {

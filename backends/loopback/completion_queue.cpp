@@ -101,7 +101,10 @@ bool CompletionQueue::poll_one(Completion& out) noexcept {
         lock_.unlock_as_owner();
         return true;
     }
-    if (only_ != nullptr) return only_->poll_one_as_owner(out);
+    if (WorkQueue* const only = only_) {
+        lock_.assume_released();
+        return only->poll_one_as_owner(out);
+    }
     return is(oversubscribed) ? poll_one_as_owner(out) : find_one_as_owner(out);
 }
 

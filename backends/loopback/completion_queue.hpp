@@ -22,7 +22,8 @@ class Device;
 
 using support::Channel;
 
-/// The interface of a work queue to its completion queue. Called with the lock of the completion queue held.
+/// The interface of a work queue to its completion queue. Called with the lock of the completion queue held, which
+/// clang does not see.
 class WorkQueue {
 public:
     /// `depth`: the maximum number of outstanding requests.
@@ -107,25 +108,27 @@ public:
     Status arm(Arm what) noexcept override;
     Status resize(std::uint32_t capacity) noexcept override;
 
-    BiasedLock& lock() noexcept { return lock_; }
+    BiasedLock& lock() noexcept VIADUCT_RETURNS_LOCK(lock_) { return lock_; }
 
-    /// The lock must be held. If there is no room, the completion is lost and the device reports it.
-    [[gnu::always_inline]] void push(const Completion& completion, WorkQueue& from, bool solicited = false) noexcept {
+    /// If there is no room, the completion is lost and the device reports it.
+    [[gnu::always_inline]] void push(const Completion& completion, WorkQueue& from, bool solicited = false) noexcept
+        VIADUCT_REQUIRES(lock_) {
         if (has_output())
             from.hand_out(completion, *output_++);
         else
             enqueue(completion, from, solicited);
     }
 
-    /// The lock must be held. Reports whether poll() wants a completion.
-    bool has_output() const noexcept { return output_ != output_end_; }
+    /// Reports whether poll() wants a completion.
+    bool has_output() const noexcept VIADUCT_REQUIRES(lock_) { return output_ != output_end_; }
 
-    /// The lock must be held. Where poll() wants the next completions. Call handed_out() once they are written.
-    std::span<Completion> output() const noexcept { return {output_, output_end_}; }
-    void handed_out(std::size_t count) noexcept { output_ += count; }
+    /// Where poll() wants the next completions. Call handed_out() once they are written.
+    std::span<Completion> output() const noexcept VIADUCT_REQUIRES(lock_) { return {output_, output_end_}; }
+    void handed_out(std::size_t count) noexcept VIADUCT_REQUIRES(lock_) { output_ += count; }
 
-    /// The lock must be held, but not by poll(). Otherwise like push().
-    [[gnu::always_inline]] void enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept {
+    /// Not for poll(). Otherwise like push().
+    [[gnu::always_inline]] void enqueue(const Completion& completion, WorkQueue& from, bool solicited) noexcept
+        VIADUCT_REQUIRES(lock_) {
         if (items_.size() >= room_ && !make_room()) [[unlikely]]
             return lose(from, completion.endpoint_context, completion.operation);
         const bool counts = solicited || completion.code != CompletionCode::Success;
@@ -138,11 +141,11 @@ public:
         signal_items();
     }
 
-    /// The lock must be held, but not by poll(). Queues the completion of a request of the send queue that succeeded
+    /// Not for poll(). Queues the completion of a request of the send queue that succeeded
     /// while it was posted. is_quiet() and can_add_success() must be true.
     [[gnu::always_inline]] void add_success(std::uint64_t context, std::uint64_t endpoint_context,
-                                            CompletedOperation operation, std::uint32_t bytes,
-                                            WorkQueue& from) noexcept {
+                                            CompletedOperation operation, std::uint32_t bytes, WorkQueue& from) noexcept
+        VIADUCT_REQUIRES(lock_) {
         if (record_ != nullptr) record_->write(context, operation, bytes);
         Item& item = items_.vacant();
         items_.commit();
@@ -153,58 +156,61 @@ public:
     /// Reports whether there are no programs that an observer has to tell.
     bool can_add_success() const noexcept { return observer_ == nullptr || record_ != nullptr; }
 
-    /// The lock must be held. Reports whether there is a place for a completion, which wakes nobody.
-    bool is_quiet() const noexcept { return items_.size() < room_ && !is(armed); }
+    /// Reports whether there is a place for a completion, which wakes nobody.
+    bool is_quiet() const noexcept VIADUCT_REQUIRES(lock_) { return items_.size() < room_ && !is(armed); }
 
-    /// The lock must be held. Wakes a consumer that sleeps if there are completions for it. Returns whether there are
+    /// Wakes a consumer that sleeps if there are completions for it. Returns whether there are
     /// any.
     ///
     /// The thread that armed the queue may take only some of the completions while another thread already sleeps.
-    [[gnu::always_inline]] bool signal_items() noexcept {
+    [[gnu::always_inline]] bool signal_items() noexcept VIADUCT_REQUIRES(lock_) {
         if (is(armed) && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
         return !items_.empty();
     }
 
-    /// The lock must be held. Reports a completion for which there was no place.
+    /// Reports a completion for which there was no place.
     [[gnu::cold, gnu::noinline]] void lose(WorkQueue& from, std::uint64_t endpoint_context,
-                                           CompletedOperation operation) noexcept;
+                                           CompletedOperation operation) noexcept VIADUCT_REQUIRES(lock_);
 
-    /// The lock must be held. Reports whether poll() has as many completions as it was asked for, and will be called
+    /// Reports whether poll() has as many completions as it was asked for, and will be called
     /// again for what has arrived besides.
-    bool is_output_full() const noexcept { return output_ == output_end_ && output_ != nullptr && !is(oversubscribed); }
+    bool is_output_full() const noexcept VIADUCT_REQUIRES(lock_) {
+        return output_ == output_end_ && output_ != nullptr && !is(oversubscribed);
+    }
 
-    /// The lock must be held. Reports whether the consumer is assumed to poll this work queue.
-    bool is_polled(const WorkQueue& queue) const noexcept { return !is(armed) && (!is(oversubscribed) || queue.busy_); }
+    /// Reports whether the consumer is assumed to poll this work queue.
+    bool is_polled(const WorkQueue& queue) const noexcept VIADUCT_REQUIRES(lock_) {
+        return !is(armed) && (!is(oversubscribed) || queue.busy_);
+    }
 
-    /// The lock must be held. Reports whether polls look at each work queue.
-    bool polls_all() const noexcept { return (special_ & (armed | oversubscribed)) == 0; }
+    /// Reports whether polls look at each work queue.
+    bool polls_all() const noexcept VIADUCT_REQUIRES(lock_) { return (special_ & (armed | oversubscribed)) == 0; }
 
-    /// The lock must be held. Reports whether polls will find a confirmation that the work queue waits for. Otherwise
+    /// Reports whether polls will find a confirmation that the work queue waits for. Otherwise
     /// the peer must ring.
-    [[gnu::noinline]] bool will_find_confirmation(WorkQueue& queue) noexcept {
+    [[gnu::noinline]] bool will_find_confirmation(WorkQueue& queue) noexcept VIADUCT_REQUIRES(lock_) {
         if (is(oversubscribed) && !is(armed)) [[unlikely]]
             revisit(queue);
         return !is(armed);
     }
 
-    /// Called for a work queue whose doorbell rang, with the lock held. Reports whether add_busy() is useful: the
+    /// Called for a work queue whose doorbell rang. Reports whether add_busy() is useful: the
     /// doorbell also rang a short time ago, and there is room.
-    bool rings_often(const WorkQueue& queue) noexcept;
+    bool rings_often(const WorkQueue& queue) noexcept VIADUCT_REQUIRES(lock_);
 
-    /// The lock must be held. Polls the work queue one by one from now on, even if this queue is oversubscribed, until
+    /// Polls the work queue one by one from now on, even if this queue is oversubscribed, until
     /// it has been idle for some time. It needs no doorbell meanwhile.
-    void add_busy(WorkQueue& queue) noexcept;
+    void add_busy(WorkQueue& queue) noexcept VIADUCT_REQUIRES(lock_);
 
-    /// The lock must be held. Reports whether push() has room. If not, the work queues make progress again when a
+    /// Reports whether push() has room. If not, the work queues make progress again when a
     /// consumer has taken completions.
-    bool has_room() noexcept;
+    bool has_room() noexcept VIADUCT_REQUIRES(lock_);
 
     void attach(WorkQueue& queue);
     void detach(WorkQueue& queue) noexcept;
 
-    /// The rest of poll_one() if no completion is queued, with the lock held by its owner: lets the work queues make
-    /// progress, and releases the lock.
-    [[gnu::noinline]] bool find_one_as_owner(Completion& out) noexcept;
+    /// The rest of poll_one() if no completion is queued: lets the work queues make progress, and releases the lock.
+    [[gnu::noinline]] bool find_one_as_owner(Completion& out) noexcept VIADUCT_RELEASE(lock_);
 
     /// Changes whenever a consumer polls. The agent uses it to detect that it is not needed.
     std::uint32_t polls() const noexcept { return polls_.load(std::memory_order_relaxed); }
@@ -222,18 +228,22 @@ private:
         waits_for_room = 4,  // a work queue waits for room
         counting = 8,        // items are solicited or failed
     };
-    [[gnu::always_inline]] bool is(Special special) const noexcept { return (special_ & special) != 0; }
-    void set(Special special, bool on) noexcept { special_ = on ? special_ | special : special_ & ~special; }
+    [[gnu::always_inline]] bool is(Special special) const noexcept VIADUCT_REQUIRES(lock_) {
+        return (special_ & special) != 0;
+    }
+    void set(Special special, bool on) noexcept VIADUCT_REQUIRES(lock_) {
+        special_ = on ? special_ | special : special_ & ~special;
+    }
 
-    [[gnu::cold, gnu::noinline]] bool make_room() noexcept;
-    void take_front(Completion& out) noexcept;
+    [[gnu::cold, gnu::noinline]] bool make_room() noexcept VIADUCT_REQUIRES(lock_);
+    void take_front(Completion& out) noexcept VIADUCT_REQUIRES(lock_);
     [[gnu::noinline]] bool poll_one_slowly(Completion& out) noexcept;
-    [[gnu::noinline]] bool poll_one_as_owner(Completion& out) noexcept;
-    void add_counting() noexcept {
+    [[gnu::noinline]] bool poll_one_as_owner(Completion& out) noexcept VIADUCT_RELEASE(lock_);
+    void add_counting() noexcept VIADUCT_REQUIRES(lock_) {
         ++solicited_;
         set(counting, true);
     }
-    void finish_taking() noexcept;
+    void finish_taking() noexcept VIADUCT_REQUIRES(lock_);
     /// The work queues of an oversubscribed queue that deserve attention.
     struct Ready {
         static constexpr std::size_t max_busy = 32;
@@ -253,30 +263,31 @@ private:
     };
 
     [[gnu::noinline]] std::size_t poll_many(std::span<Completion> out) noexcept;
-    [[gnu::noinline]] std::size_t poll_ready(std::span<Completion> out, Others& others) noexcept;
-    void poll_busy() noexcept;
-    [[gnu::noinline]] void revisit(WorkQueue& queue) noexcept;
-    void revisit_one() noexcept;
-    void answer_doorbell(Others& others) noexcept;
-    [[gnu::noinline]] void retire_idle() noexcept;
+    [[gnu::noinline]] std::size_t poll_ready(std::span<Completion> out, Others& others) noexcept
+        VIADUCT_REQUIRES(lock_);
+    void poll_busy() noexcept VIADUCT_REQUIRES(lock_);
+    [[gnu::noinline]] void revisit(WorkQueue& queue) noexcept VIADUCT_REQUIRES(lock_);
+    void revisit_one() noexcept VIADUCT_REQUIRES(lock_);
+    void answer_doorbell(Others& others) noexcept VIADUCT_REQUIRES(lock_);
+    [[gnu::noinline]] void retire_idle() noexcept VIADUCT_REQUIRES(lock_);
     void serve(const Others& others) noexcept;
-    std::size_t take(std::span<Completion> out) noexcept;
-    std::size_t find(std::span<Completion> out) noexcept;
-    void set_output(std::span<Completion> out) noexcept {
+    std::size_t take(std::span<Completion> out) noexcept VIADUCT_REQUIRES(lock_);
+    std::size_t find(std::span<Completion> out) noexcept VIADUCT_REQUIRES(lock_);
+    void set_output(std::span<Completion> out) noexcept VIADUCT_REQUIRES(lock_) {
         output_ = out.data();
         output_end_ = out.data() + out.size();
     }
-    std::size_t end_output(std::span<Completion> out) noexcept {
+    std::size_t end_output(std::span<Completion> out) noexcept VIADUCT_REQUIRES(lock_) {
         const auto found = static_cast<std::size_t>(output_ - out.data());
         output_ = output_end_ = nullptr;
         return found;
     }
-    void progress() noexcept;
+    void progress() noexcept VIADUCT_REQUIRES(lock_);
     [[gnu::always_inline]] void count_poll() noexcept { add_alone(polls_, std::uint32_t{1}); }
 
-    [[gnu::noinline]] void disarm() noexcept;
-    void attached_changed() noexcept;
-    void set_oversubscribed(bool on) noexcept;
+    [[gnu::noinline]] void disarm() noexcept VIADUCT_REQUIRES(lock_);
+    void attached_changed() noexcept VIADUCT_REQUIRES(lock_);
+    void set_oversubscribed(bool on) noexcept VIADUCT_REQUIRES(lock_);
 
     Device& device_;
     const std::uint64_t context_;
@@ -284,19 +295,20 @@ private:
     const CompletionObserver observer_;
     const CompletionRecord* const record_;
     const std::uint64_t if_recorded_ = PackedCompletion::observed_if(record_ != nullptr);
-    BiasedLock lock_;  // guards the members below
-    std::uint32_t capacity_;
-    std::size_t room_ = 0;  // how many items fit without make_room(); at most capacity_
-    Fifo<Item> items_{16};
-    std::size_t solicited_ = 0;  // number of solicited or failed items
+    BiasedLock lock_;
+    std::uint32_t capacity_ VIADUCT_GUARDED_BY(lock_);
+    std::size_t room_ VIADUCT_GUARDED_BY(lock_) = 0;  // how many items fit without make_room(); at most capacity_
+    Fifo<Item> items_ VIADUCT_GUARDED_BY(lock_){16};
+    std::size_t solicited_ VIADUCT_GUARDED_BY(lock_) = 0;  // number of solicited or failed items
     std::atomic<std::uint32_t> orphans_{0};
-    unsigned special_ = 0;
-    std::vector<WorkQueue*> attached_;
-    WorkQueue* only_ = nullptr;     // if exactly one is attached
-    std::unique_ptr<Ready> ready_;  // exists once the queue was oversubscribed
-    Arm armed_for_ = Arm::Any;
-    Completion* output_ = nullptr;  // the rest of the consumer's array while poll() makes progress
-    Completion* output_end_ = nullptr;
+    unsigned special_ VIADUCT_GUARDED_BY(lock_) = 0;
+    std::vector<WorkQueue*> attached_ VIADUCT_GUARDED_BY(lock_);
+    WorkQueue* only_ VIADUCT_GUARDED_BY(lock_) = nullptr;     // if exactly one is attached
+    std::unique_ptr<Ready> ready_ VIADUCT_GUARDED_BY(lock_);  // exists once the queue was oversubscribed
+    Arm armed_for_ VIADUCT_GUARDED_BY(lock_) = Arm::Any;
+    Completion* output_ VIADUCT_GUARDED_BY(lock_) =
+        nullptr;  // the rest of the consumer's array while poll() makes progress
+    Completion* output_end_ VIADUCT_GUARDED_BY(lock_) = nullptr;
     std::atomic<std::uint32_t> polls_{0};
 };
 

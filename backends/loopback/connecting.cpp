@@ -74,6 +74,7 @@ Connection::~Connection() {
 }
 
 Status Connection::connect(const ConnectParameters& parameters) {
+    owner_->mutex.assume_held();  // by the endpoint, which calls this
     attempt_ = std::make_unique<Attempt>(parameters);
     return attempt();
 }
@@ -162,7 +163,7 @@ Status Connection::send_request(UniqueFd socket) {
     socket_ = std::move(socket);
     if (is_answered_soon()) {
         bool read = true;
-        run_step([&] { read = read_answer(); });
+        run_step([&]() VIADUCT_REQUIRES(owner_->mutex) { read = read_answer(); });
         if (read) return {};
     }
     const Status status = device_.agent().watch(socket_.get(), shared_from_this());
@@ -188,7 +189,7 @@ bool Connection::is_answered_soon() noexcept {
 
 /// Called while the agent watches the socket of the request, or for those of peers.
 void Connection::go_on(int fd) noexcept {
-    run_step([&] {
+    run_step([&]() VIADUCT_REQUIRES(owner_->mutex) {
         if (attempt_->pending && fd == attempt_->pending->fd())
             take_peer_requests();
         else if (socket_ && fd == socket_.get())
@@ -198,7 +199,7 @@ void Connection::go_on(int fd) noexcept {
 
 template <class Step>
 void Connection::run_step(Step step) noexcept {
-    const Status status = support::guarded([&] {
+    const Status status = support::guarded([&]() VIADUCT_UNCHECKED {
         step();
         return Status();
     });
@@ -334,7 +335,7 @@ void Connection::take_peer_requests() {
 
 void Connection::on_deadline() noexcept {
     const LockGuard lock(owner_->mutex);
-    if (attempt_ != nullptr) run_step([this] { check_time(); });
+    if (attempt_ != nullptr) run_step([this]() VIADUCT_REQUIRES(owner_->mutex) { check_time(); });
 }
 
 /// Asks again, or ends the attempt if the deadline has passed.
@@ -385,6 +386,7 @@ void Connection::finish(const ConnectionEvent& event) noexcept {
 }
 
 void Connection::abandon() noexcept {
+    owner_->mutex.assume_held();  // by the endpoint, which calls this
     if (registered_ && !advance(wire::Handshake::Offered, wire::Handshake::Abandoned) &&
         !advance(wire::Handshake::Taken, wire::Handshake::Abandoned))
         close(true);  // accepted at the same time: the peer sees a disconnect

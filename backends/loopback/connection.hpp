@@ -21,7 +21,7 @@ class Endpoint;
 /// endpoint's connection. Lock order: this mutex, then the locks of the completion queues.
 struct EndpointRef {
     Mutex mutex;
-    Endpoint* endpoint = nullptr;
+    Endpoint* endpoint VIADUCT_GUARDED_BY(mutex) = nullptr;
 };
 
 class Connection final : public AgentClient, public std::enable_shared_from_this<Connection> {
@@ -126,30 +126,31 @@ private:
                 .peer_number = peer_number_,
                 .asymmetric_fences = asymmetric_};
     }
-    Status attempt();
-    void call_at(const Deadline& deadline);
-    void ask_again();
-    Status ask_listener();
-    Status connect_peer();
-    Status make_offer();
-    Status send_request(UniqueFd socket);
-    bool is_answered_soon() noexcept;
+    Status attempt() VIADUCT_REQUIRES(owner_->mutex);
+    void call_at(const Deadline& deadline) VIADUCT_REQUIRES(owner_->mutex);
+    void ask_again() VIADUCT_REQUIRES(owner_->mutex);
+    Status ask_listener() VIADUCT_REQUIRES(owner_->mutex);
+    Status connect_peer() VIADUCT_REQUIRES(owner_->mutex);
+    Status make_offer() VIADUCT_REQUIRES(owner_->mutex);
+    Status send_request(UniqueFd socket) VIADUCT_REQUIRES(owner_->mutex);
+    bool is_answered_soon() noexcept VIADUCT_REQUIRES(owner_->mutex);
     template <class Step>
-    void run_step(Step step) noexcept;  ///< a failure to allocate memory ends the attempt
+    void run_step(Step step) noexcept
+        VIADUCT_REQUIRES(owner_->mutex);  ///< a failure to allocate memory ends the attempt
     void on_deadline() noexcept override;
-    void check_time();
-    void go_on(int fd) noexcept;
-    bool read_answer();
-    void answered(Handshake& answer);
-    void answer_hung_up();
-    void server_lacks_resources();
-    bool may_still_answer() noexcept;
-    void take_peer_requests();
-    void established_with(Handshake& handshake);
-    void begin(const ConnectionEvent& event, Status status, bool hung_up);
-    void fail(const Status& status) noexcept;
+    void check_time() VIADUCT_REQUIRES(owner_->mutex);
+    void go_on(int fd) noexcept VIADUCT_REQUIRES(owner_->mutex);
+    bool read_answer() VIADUCT_REQUIRES(owner_->mutex);
+    void answered(Handshake& answer) VIADUCT_REQUIRES(owner_->mutex);
+    void answer_hung_up() VIADUCT_REQUIRES(owner_->mutex);
+    void server_lacks_resources() VIADUCT_REQUIRES(owner_->mutex);
+    bool may_still_answer() noexcept VIADUCT_REQUIRES(owner_->mutex);
+    void take_peer_requests() VIADUCT_REQUIRES(owner_->mutex);
+    void established_with(Handshake& handshake) VIADUCT_REQUIRES(owner_->mutex);
+    void begin(const ConnectionEvent& event, Status status, bool hung_up) VIADUCT_REQUIRES(owner_->mutex);
+    void fail(const Status& status) noexcept VIADUCT_REQUIRES(owner_->mutex);
     const char* describe_time_out(bool untaken) const noexcept;
-    void finish(const ConnectionEvent& event) noexcept;
+    void finish(const ConnectionEvent& event) noexcept VIADUCT_REQUIRES(owner_->mutex);
     void drop_socket() noexcept;
     void end_attempt() noexcept;
 

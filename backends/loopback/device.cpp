@@ -96,7 +96,7 @@ Result<std::shared_ptr<Peer>> Device::find_peer(const InstanceInfo& info, pid_t 
                                                 std::span<UniqueFd> descriptors) {
     auto identity = PeerIdentity::of(info, process, descriptors);
     if (!identity.ok()) return identity.status();
-    const auto known = [&]() -> std::shared_ptr<Peer> {
+    const auto known = [&]() VIADUCT_REQUIRES(mutex_) -> std::shared_ptr<Peer> {
         const auto found = peers_.find(*identity);
         auto peer = found != peers_.end() ? found->second.lock() : nullptr;
         return peer != nullptr && !peer->is_gone() ? peer : nullptr;

@@ -153,11 +153,11 @@ private:
     AnswerSpin answer_spin_;
     std::atomic<bool> consumer_polls_{false};  // since serve_connections()
     SharedMutex serving_;
-    Mutex mutex_;  // guards the members below
-    std::vector<std::weak_ptr<Connection>> connections_;
-    std::vector<std::uint32_t> free_numbers_;
-    std::vector<Watch> watch_;  // at least as long as connections_
-    std::map<PeerIdentity, std::weak_ptr<Peer>> peers_;
+    Mutex mutex_;
+    std::vector<std::weak_ptr<Connection>> connections_ VIADUCT_GUARDED_BY(mutex_);
+    std::vector<std::uint32_t> free_numbers_ VIADUCT_GUARDED_BY(mutex_);
+    std::vector<Watch> watch_ VIADUCT_GUARDED_BY(mutex_);  // at least as long as connections_
+    std::map<PeerIdentity, std::weak_ptr<Peer>> peers_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::loopback

@@ -87,7 +87,7 @@ Result<std::unique_ptr<Doorbells>> Doorbells::create(int epoll) {
 
 Result<std::shared_ptr<DoorbellBoard>> Doorbells::board_for(pid_t process) {
     if (process == getpid()) return own_;
-    const auto known = [&]() -> std::shared_ptr<DoorbellBoard> {
+    const auto known = [&]() VIADUCT_REQUIRES(mutex_) -> std::shared_ptr<DoorbellBoard> {
         const auto found = by_process_.find(process);
         return found != by_process_.end() ? found->second.lock() : nullptr;
     };

@@ -93,11 +93,11 @@ private:
     std::size_t take_words(Cursor& cursor, std::span<Taken> out) noexcept;
 
     const int epoll_;
-    mutable Mutex mutex_;  // guards the members below
-    std::map<std::uint64_t, DoorbellBoard*> boards_;
-    std::map<pid_t, std::weak_ptr<DoorbellBoard>> by_process_;
-    std::uint64_t next_id_ = 0;
-    bool asleep_ = false;
+    mutable Mutex mutex_;
+    std::map<std::uint64_t, DoorbellBoard*> boards_ VIADUCT_GUARDED_BY(mutex_);
+    std::map<pid_t, std::weak_ptr<DoorbellBoard>> by_process_ VIADUCT_GUARDED_BY(mutex_);
+    std::uint64_t next_id_ VIADUCT_GUARDED_BY(mutex_) = 0;
+    bool asleep_ VIADUCT_GUARDED_BY(mutex_) = false;
     std::shared_ptr<DoorbellBoard> own_;  // last, because its destructor uses boards_
 };
 

@@ -58,11 +58,11 @@ unsigned Endpoint::local_uses(const RegionView& region) const noexcept {
 }
 
 /// Applies a change to both queues with both locks held. A shared lock is taken once; two locks are taken in order of
-/// address.
+/// address, which is why this is unchecked.
 template <class Change>
 void Endpoint::with_queues_locked(Change change) noexcept {
-    BiasedLock* first = &send_.completions().lock();
-    BiasedLock* second = &receive_.completions().lock();
+    BiasedLock* first = &send_.lock();
+    BiasedLock* second = &receive_.lock();
     if (std::less<>()(second, first)) std::swap(first, second);
     const BiasedLock::SlowPathGuard lock_first(*first);
     if (first == second) return change();
@@ -93,18 +93,18 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
 }
 
 void Endpoint::advertise(Connection& connection) noexcept {
-    const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
+    const BiasedLock::SlowPathGuard lock(receive_.lock());
     receive_.advertise(connection);
 }
 
 void Endpoint::withdraw_credits() noexcept {
-    const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
+    const BiasedLock::SlowPathGuard lock(receive_.lock());
     receive_.withdraw_credits();
 }
 
 void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
     bool rang = false;
-    with_queues_locked([&] {
+    with_queues_locked([&]() VIADUCT_REQUIRES(send_.lock(), receive_.lock()) {
         breaking_.store(false);
         ending_.store(false);
         connection_ = std::move(connection);
@@ -131,7 +131,7 @@ std::shared_ptr<Connection> Endpoint::end_connection(bool on_purpose, bool rejec
                                                      CompletionCode in_flight) noexcept {
     if (attempt_ != nullptr) std::exchange(attempt_, nullptr)->abandon();
     std::shared_ptr<Connection> connection = connection_;
-    with_queues_locked([&] {
+    with_queues_locked([&]() VIADUCT_REQUIRES(send_.lock(), receive_.lock()) {
         send_.detach(in_flight);
         receive_.detach(reject_receives);
         if (connection_ != nullptr) device_.leave(connection_->number());
@@ -164,7 +164,7 @@ void Endpoint::fail() noexcept {
 void Endpoint::drain() noexcept {
     const LockGuard lock(ref_->mutex);
     if (connection_ == nullptr) return;
-    const BiasedLock::SlowPathGuard queue_lock(send_.completions().lock());
+    const BiasedLock::SlowPathGuard queue_lock(send_.lock());
     send_.drain();
 }
 
@@ -189,14 +189,14 @@ void Endpoint::request_end() noexcept {
 }
 
 bool Endpoint::serve_directly() noexcept {
-    CompletionQueue& queue = receive_.completions();
-    const bool one_queue = &send_.completions() == &queue;
+    receive_.lock().assume_held();
+    const bool one_queue = &send_.completions() == &receive_.completions();
     if (ending_.load() || (!one_queue && send_.outstanding() != 0)) return false;
     receive_.progress();
     receive_.confirm_lazily();
     if (one_queue) send_.progress();
     // serve() makes a queue busy, and clears the need-wakeup flag of one that was not polled for some time.
-    return receive_.needs_wakeup() && queue.is_polled(receive_) ? false : !queue.rings_often(receive_);
+    return receive_.needs_wakeup() && receive_.is_polled() ? false : !receive_.rings_often();
 }
 
 bool Endpoint::serve(Connection& connection) noexcept {
@@ -208,21 +208,21 @@ bool Endpoint::serve(Connection& connection) noexcept {
     bool drained = false;
     bool becomes_busy = false;
     {
-        const BiasedLock::SlowPathGuard lock(send_.completions().lock());
+        const BiasedLock::SlowPathGuard lock(send_.lock());
         send_.progress();
         drained = send_.has_drained();
     }
     {
-        const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
+        const BiasedLock::SlowPathGuard lock(receive_.lock());
         receive_.progress();
         receive_.confirm_promptly();
-        becomes_busy = receives_polled && receive_.completions().rings_often(receive_);
-        if (becomes_busy) receive_.completions().add_busy(receive_);
+        becomes_busy = receives_polled && receive_.rings_often();
+        if (becomes_busy) receive_.become_busy();
         receive_.update_wakeup(receives_polled || watched_);
     }
     if (becomes_busy) {
-        const BiasedLock::SlowPathGuard lock(send_.completions().lock());
-        send_.completions().add_busy(send_);
+        const BiasedLock::SlowPathGuard lock(send_.lock());
+        send_.become_busy();
     }
     if (is_breaking()) {
         lost();
@@ -245,7 +245,7 @@ bool Endpoint::is_still_polled(const Connection& connection) noexcept {
     const std::uint32_t polls = receive_.completions().polls();
     watched_ = std::exchange(receive_polls_seen_, polls) != polls && !receive_.needs_wakeup();
     if (watched_) return true;
-    const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
+    const BiasedLock::SlowPathGuard lock(receive_.lock());
     receive_.update_wakeup(false);
     return false;
 }
@@ -254,7 +254,7 @@ void Endpoint::peer_hung_up(Connection& connection) noexcept {
     if (connection_.get() != &connection) return;
     {
         // A message that cannot be received turns the end into a loss.
-        const BiasedLock::SlowPathGuard lock(receive_.completions().lock());
+        const BiasedLock::SlowPathGuard lock(receive_.lock());
         receive_.progress();
     }
     if (is_breaking())

@@ -80,7 +80,7 @@ private:
     enum LocalUse : unsigned { local_read = 1, local_write = 2 };
     unsigned local_uses(const RegionView& region) const noexcept;
     template <class Change>
-    void with_queues_locked(Change change) noexcept;
+    void with_queues_locked(Change change) noexcept VIADUCT_UNCHECKED;
     [[nodiscard]] std::shared_ptr<Connection> end_connection(bool on_purpose, bool reject_receives,
                                                              CompletionCode in_flight) noexcept;
     void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false) noexcept;

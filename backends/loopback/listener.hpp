@@ -80,15 +80,16 @@ class Listener final : public viaduct::Listener {
 public:
     static Result<std::unique_ptr<viaduct::Listener>> create(Device& device, const Address& local, Sharing sharing);
 
-    int fd() const noexcept override { return pending_.fd(); }
+    /// Unchecked: the descriptor does not change.
+    int fd() const noexcept VIADUCT_UNCHECKED override { return pending_.fd(); }
     Result<std::unique_ptr<viaduct::ConnectionRequest>> next_request() noexcept override;
 
 private:
     Listener(Device& device, PendingConnections pending) noexcept : device_(device), pending_(std::move(pending)) {}
 
     Device& device_;
-    Mutex mutex_;  // guards the members below
-    PendingConnections pending_;
+    Mutex mutex_;
+    PendingConnections pending_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::loopback

@@ -135,9 +135,9 @@ private:
     Mapping region_memory_;
     const wire::RegionTable* regions_ = nullptr;
     std::array<std::atomic<RemoteMapping*>, max_mappings> cache_{};
-    Mutex mutex_;  // guards the members below
-    std::vector<std::unique_ptr<RemoteMapping>> mappings_;
-    std::array<Wanted, max_mappings> wanted_{};
+    Mutex mutex_;
+    std::vector<std::unique_ptr<RemoteMapping>> mappings_ VIADUCT_GUARDED_BY(mutex_);
+    std::array<Wanted, max_mappings> wanted_ VIADUCT_GUARDED_BY(mutex_){};
 };
 
 }  // namespace viaduct::loopback

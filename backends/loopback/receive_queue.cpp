@@ -62,7 +62,7 @@ void ReceiveQueue::attach(Connection& connection) noexcept {
 }
 
 void ReceiveQueue::update_wakeup(bool polled) noexcept {
-    const bool wanted = !polled || !completions_.is_polled(*this);
+    const bool wanted = !polled || !is_polled();
     if (connection_ == nullptr || wanted == needs_wakeup()) return;
     needs_wakeup_.store(wanted, std::memory_order_relaxed);
     ring_.set_need_wakeup(wanted);
@@ -96,24 +96,24 @@ inline ReceiveQueue::Posted ReceiveQueue::post_directly(const ReceiveRequest& re
 }
 
 bool ReceiveQueue::try_post(const ReceiveRequest& request) noexcept {
-    if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
+    if (!lock().try_lock_as_owner()) [[unlikely]]
         return try_post_slowly(request);
     const Posted posted = post_directly(request);
     if (posted == Posted::MustRing) [[unlikely]]
         return ring_as_owner();
-    completions_.lock().unlock_as_owner();
+    lock().unlock_as_owner();
     return posted != Posted::No;
 }
 
 bool ReceiveQueue::ring_as_owner() noexcept {
     ring_.ring_producer();
-    completions_.lock().unlock_as_owner();
+    lock().unlock_as_owner();
     return true;
 }
 
 const Status* ReceiveQueue::receive_one(std::uint64_t context, void* address, std::uint32_t length,
                                         std::uint32_t key) noexcept {
-    if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
+    if (!lock().try_lock_as_owner()) [[unlikely]]
         return receive_one_slowly(context, address, length, key);
     const Sge sge{address, key, length};
     const Posted posted = post_directly({.context = context, .sges = {&sge, 1}});
@@ -121,7 +121,7 @@ const Status* ReceiveQueue::receive_one(std::uint64_t context, void* address, st
         ring_as_owner();
         return nullptr;
     }
-    completions_.lock().unlock_as_owner();
+    lock().unlock_as_owner();
     return posted != Posted::No ? nullptr : receive_one_slowly(context, address, length, key);
 }
 
@@ -139,8 +139,8 @@ bool ReceiveQueue::try_post_slowly(const ReceiveRequest& request) noexcept {
 }
 
 Status ReceiveQueue::post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
-    const LockGuard lock(completions_.lock());
-    return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
+    const LockGuard guard(lock());
+    return support::post_each(requests, posted, [this](const ReceiveRequest& request) VIADUCT_REQUIRES(lock()) {
         const Posted directly = post_directly(request);
         if (directly == Posted::No) return post(request);
         if (directly == Posted::MustRing) ring_.ring_producer();
@@ -199,7 +199,7 @@ bool ReceiveQueue::poll_one_as_owner(Completion& out) noexcept {
     const wire::Slot& slot = ring_.slot(position);
     if (!ring_.has_arrived(slot, position)) {
         if (acknowledgment_due_) return completions_.find_one_as_owner(out);
-        completions_.lock().unlock_as_owner();
+        lock().unlock_as_owner();
         return false;
     }
     const std::uint8_t flags = slot.flags;
@@ -211,7 +211,7 @@ bool ReceiveQueue::poll_one_as_owner(Completion& out) noexcept {
         acknowledgment_due_ = true;
         if (ring_.is_producer_waiting()) return confirm_as_owner();
     }
-    completions_.lock().unlock_as_owner();
+    lock().unlock_as_owner();
     return true;
 }
 
@@ -222,19 +222,20 @@ bool ReceiveQueue::receive_one_as_owner(const wire::Slot& slot, std::uint8_t fla
     const bool owes = consume_delivered(1, out.bytes, way_of(flags), slot);
     if (owes || out.bytes == wire::fragment_bytes) ring_.confirm();
     confirm_if_due(flags);
-    completions_.lock().unlock_as_owner();
+    lock().unlock_as_owner();
     return true;
 }
 
 /// The rest of poll_one_as_owner() if the producer must know now.
 bool ReceiveQueue::confirm_as_owner() noexcept {
     confirm_promptly();
-    completions_.lock().unlock_as_owner();
+    lock().unlock_as_owner();
     return true;
 }
 
 /// Receives what has arrived. For a consumer that polls, stops when it has got as many completions as it asked for.
 void ReceiveQueue::progress() noexcept {
+    lock().assume_held();
     if (is(stopped) || !ring_.has_arrived(ring_.front())) {
         if (acknowledgment_due_) confirm(0);
         return;
@@ -435,6 +436,7 @@ void ReceiveQueue::add_to(EndpointCounters& counters) const noexcept {
 }
 
 void ReceiveQueue::refuse(CompletionCode code) noexcept {
+    lock().assume_held();
     fail_connection(code == CompletionCode::RemoteLength ? wire::Fault::Length : wire::Fault::Operation);
 }
 

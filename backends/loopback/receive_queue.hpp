@@ -25,6 +25,7 @@ public:
     ~ReceiveQueue();
 
     CompletionQueue& completions() noexcept { return completions_; }
+    BiasedLock& lock() const noexcept VIADUCT_RETURNS_LOCK(completions_.lock()) { return completions_.lock(); }
     bool is_shared() const noexcept { return shared_ != nullptr; }
     const RingConsumer& ring() const noexcept { return ring_; }
 
@@ -33,34 +34,42 @@ public:
     const Status* receive_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key) noexcept;
     Status post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
     void progress() noexcept override;
-    bool poll_one_as_owner(Completion& out) noexcept override;
+    bool poll_one_as_owner(Completion& out) noexcept override VIADUCT_RELEASE(lock());
+
+    // See CompletionQueue.
+    bool is_polled() const noexcept VIADUCT_REQUIRES(lock()) { return completions_.is_polled(*this); }
+    bool rings_often() noexcept VIADUCT_REQUIRES(lock()) { return completions_.rings_often(*this); }
+    void become_busy() noexcept VIADUCT_REQUIRES(lock()) { completions_.add_busy(*this); }
 
     /// Confirms consumed slots to the peer immediately.
-    void confirm_promptly() noexcept;
+    void confirm_promptly() noexcept VIADUCT_REQUIRES(lock());
 
     /// Confirms consumed slots. The peer may see that later, unless it waits.
-    void confirm_lazily() noexcept {
+    void confirm_lazily() noexcept VIADUCT_REQUIRES(lock()) {
         if (connection_ != nullptr) confirm(0);
     }
 
     /// Sets the need-wakeup flag, which asks the peer to ring the doorbell for every message, unless the consumer
     /// polls.
-    void update_wakeup(bool polled) noexcept;
+    void update_wakeup(bool polled) noexcept VIADUCT_REQUIRES(lock());
     bool needs_wakeup() const noexcept { return needs_wakeup_.load(std::memory_order_relaxed); }
-    void expect_ring() noexcept override { update_wakeup(false); }
+    void expect_ring() noexcept override {
+        lock().assume_held();
+        update_wakeup(false);
+    }
 
     /// Starts to announce the number of posted receives to the peer.
-    void advertise(Connection& connection) noexcept;
+    void advertise(Connection& connection) noexcept VIADUCT_REQUIRES(lock());
 
     /// Starts to consume slots.
-    void attach(Connection& connection) noexcept;
+    void attach(Connection& connection) noexcept VIADUCT_REQUIRES(lock());
 
     /// Receives the messages that have arrived, stops consuming slots and completes the remaining receives as Flushed.
     /// `reject`: receives posted later are flushed, too, until reset().
-    void detach(bool reject) noexcept;
+    void detach(bool reject) noexcept VIADUCT_REQUIRES(lock());
 
     /// Reverts advertise() when the connection was not established. Posted receives are kept.
-    void withdraw_credits() noexcept { ring_.withdraw(); }
+    void withdraw_credits() noexcept VIADUCT_REQUIRES(lock()) { ring_.withdraw(); }
     void reset() noexcept { rejecting_ = false; }
 
     /// Adds the counters. Needs no lock.
@@ -87,29 +96,31 @@ private:
     void set(Special special, bool on) noexcept { special_ = on ? special_ | special : special_ & ~special; }
 
     // The common case of a post and of a message.
-    [[gnu::always_inline]] Posted post_directly(const ReceiveRequest& request) noexcept;
-    [[gnu::noinline]] bool ring_as_owner() noexcept;
+    [[gnu::always_inline]] Posted post_directly(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] bool ring_as_owner() noexcept VIADUCT_RELEASE(lock());
     [[gnu::noinline]] const Status* receive_one_slowly(std::uint64_t context, void* address, std::uint32_t length,
                                                        std::uint32_t key) noexcept;
     [[gnu::noinline]] bool try_post_slowly(const ReceiveRequest& request) noexcept;
     template <Kind kind>
     [[gnu::always_inline]] bool deliver(const wire::Slot& slot, std::uint8_t flags, const Receive& receive,
-                                        Completion& out) noexcept;
+                                        Completion& out) noexcept VIADUCT_REQUIRES(lock());
     [[gnu::always_inline]] bool consume_delivered(std::uint32_t count, std::uint64_t bytes, Way way,
-                                                  const wire::Slot& last) noexcept;
-    bool receive_delivered(std::uint8_t& seen) noexcept;
-    [[gnu::noinline]] bool receive_one_as_owner(const wire::Slot& slot, std::uint8_t flags, Completion& out) noexcept;
-    [[gnu::noinline]] bool confirm_as_owner() noexcept;
+                                                  const wire::Slot& last) noexcept VIADUCT_REQUIRES(lock());
+    bool receive_delivered(std::uint8_t& seen) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] bool receive_one_as_owner(const wire::Slot& slot, std::uint8_t flags, Completion& out) noexcept
+        VIADUCT_RELEASE(lock());
+    [[gnu::noinline]] bool confirm_as_owner() noexcept VIADUCT_RELEASE(lock());
 
     // All other cases.
-    [[gnu::noinline]] Status post(const ReceiveRequest& request) noexcept;
+    [[gnu::noinline]] Status post(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(lock());
 
-    // For ReceiveOrder.
+    // For ReceiveOrder, which is called with the lock held.
     Endpoint& endpoint() noexcept { return endpoint_; }
     void reserve(std::size_t requests) noexcept { set_room(requests); }
     void was_posted() noexcept;
     bool may_use(const Sge& sge, std::uint64_t bytes) noexcept;
     void push(const Completion& completion, bool solicited) noexcept {
+        lock().assume_held();
         completions_.push(completion, *this, solicited);
     }
     void count(CountedOperation operation, Way way, std::uint64_t bytes) noexcept {
@@ -117,24 +128,27 @@ private:
     }
     [[gnu::noinline]] void refuse(CompletionCode code) noexcept;
 
-    Arrival read(const wire::Slot& slot) const noexcept;
-    [[gnu::noinline]] bool receive(const wire::Slot& slot) noexcept;
+    Arrival read(const wire::Slot& slot) const noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] bool receive(const wire::Slot& slot) noexcept VIADUCT_REQUIRES(lock());
     /// Reports whether the slot may be consumed now. If not, it stays in the ring, and the doorbell of the connection
     /// is rung when it may be consumed.
-    bool is_due(const Arrival& arrival, const wire::Slot& slot) noexcept;
-    [[gnu::noinline]] bool have_receive() noexcept;
-    [[gnu::noinline]] bool is_flushed(const wire::Slot& slot) noexcept;
-    [[gnu::noinline]] void consume(const Arrival& arrival, const wire::Slot& slot) noexcept;
-    void receive_fragment(const Arrival& arrival) noexcept;
-    [[gnu::noinline]] void consume_notice(const Arrival& arrival) noexcept;
-    [[gnu::noinline]] void serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept;
-    [[gnu::noinline]] void finish_flush(const wire::Slot& slot) noexcept;
-    [[gnu::noinline]] void was_refused(AsyncEventKind kind, CompletedOperation operation) noexcept;
-    [[gnu::noinline]] void refuse_order(RemoteUse use, const wire::AgentTransfer& order, std::uint64_t bytes) noexcept;
-    [[gnu::noinline]] void fail_connection(wire::Fault fault) noexcept;
-    void stop() noexcept;
-    void confirm_if_due(std::uint8_t seen) noexcept;
-    [[gnu::noinline]] void confirm(std::uint8_t seen) noexcept;
+    bool is_due(const Arrival& arrival, const wire::Slot& slot) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] bool have_receive() noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] bool is_flushed(const wire::Slot& slot) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] void consume(const Arrival& arrival, const wire::Slot& slot) noexcept VIADUCT_REQUIRES(lock());
+    void receive_fragment(const Arrival& arrival) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] void consume_notice(const Arrival& arrival) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] void serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept
+        VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] void finish_flush(const wire::Slot& slot) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] void was_refused(AsyncEventKind kind, CompletedOperation operation) noexcept
+        VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] void refuse_order(RemoteUse use, const wire::AgentTransfer& order, std::uint64_t bytes) noexcept
+        VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] void fail_connection(wire::Fault fault) noexcept VIADUCT_REQUIRES(lock());
+    void stop() noexcept VIADUCT_REQUIRES(lock());
+    void confirm_if_due(std::uint8_t seen) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] void confirm(std::uint8_t seen) noexcept VIADUCT_REQUIRES(lock());
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;

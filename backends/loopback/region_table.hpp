@@ -69,13 +69,13 @@ private:
 
     // For Windows.
     Mutex& mutex() noexcept VIADUCT_RETURNS_LOCK(*mutex_) { return *mutex_; }
-    std::uint32_t take_key() noexcept;
-    void give_back(std::uint32_t key) noexcept;
-    void publish(std::uint32_t key, const RegionView& view) noexcept;
-    void end(std::uint32_t key) noexcept;
+    std::uint32_t take_key() noexcept VIADUCT_REQUIRES(*mutex_);
+    void give_back(std::uint32_t key) noexcept VIADUCT_REQUIRES(*mutex_);
+    void publish(std::uint32_t key, const RegionView& view) noexcept VIADUCT_REQUIRES(*mutex_);
+    void end(std::uint32_t key) noexcept VIADUCT_REQUIRES(*mutex_);
 
     /// Ends what caches know about the table.
-    void start_generation() noexcept {
+    void start_generation() noexcept VIADUCT_REQUIRES(*mutex_) {
         mapping_.as<wire::RegionTable>()->generation.fetch_add(1, std::memory_order_release);
     }
     wire::RegionEntry& entry(std::uint32_t key) noexcept {
@@ -84,13 +84,15 @@ private:
 
     UniqueFd memory_;
     Mapping mapping_;
-    std::unique_ptr<Mutex> mutex_ = std::make_unique<Mutex>();  // guards the members below
+    std::unique_ptr<Mutex> mutex_ = std::make_unique<Mutex>();
     // A ring of the free keys, oldest first, so that stale keys are not reused soon.
-    std::unique_ptr<std::uint32_t[]> free_ = std::make_unique_for_overwrite<std::uint32_t[]>(wire::max_regions);
-    std::uint32_t free_begin_ = 0;
-    std::uint32_t free_end_ = 0;
-    std::uint32_t used_ = 0;
-    std::unordered_map<std::uint32_t, BackingFile> files_;  // of the regions that peers have mapped
+    std::unique_ptr<std::uint32_t[]> free_ VIADUCT_GUARDED_BY(*mutex_) =
+        std::make_unique_for_overwrite<std::uint32_t[]>(wire::max_regions);
+    std::uint32_t free_begin_ VIADUCT_GUARDED_BY(*mutex_) = 0;
+    std::uint32_t free_end_ VIADUCT_GUARDED_BY(*mutex_) = 0;
+    std::uint32_t used_ VIADUCT_GUARDED_BY(*mutex_) = 0;
+    std::unordered_map<std::uint32_t, BackingFile> files_
+        VIADUCT_GUARDED_BY(*mutex_);  // of the regions that peers have mapped
 };
 
 }  // namespace viaduct::loopback

@@ -40,6 +40,7 @@ std::uint32_t next_fragment(std::uint64_t total, std::uint64_t moved) noexcept {
 Reliability SendQueue::reliability() const noexcept { return endpoint_.attributes().reliability; }
 
 SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
+    lock().assume_held();
     if (operation.code != CompletionCode::Success) return fail_early(operation);
     if (operation.stage == Stage::Unchecked)
         if (const auto code = support::check_format(operation.request, reliability()); code != CompletionCode::Success)

@@ -168,14 +168,14 @@ inline Status SendQueue::post_one(const SendRequest& request) noexcept {
 /// There is one instance for each operation, because the registers that one of them needs would be saved for all.
 template <Opcode opcode>
 bool SendQueue::try_post_as(const SendRequest& request) noexcept {
-    if (request.sges.size() != 1 || !completions_.lock().try_lock_as_owner()) [[unlikely]]
+    if (request.sges.size() != 1 || !lock().try_lock_as_owner()) [[unlikely]]
         return try_post_slowly(request);
     const Posted posted = post_directly<Kind::Short, opcode>(request);
     if (posted == Posted::No) [[unlikely]]
         return post_as_owner<opcode>(request);
     if (posted == Posted::MustRing) [[unlikely]]
         return ring_as_owner();
-    completions_.lock().unlock_as_owner();
+    lock().unlock_as_owner();
     return true;
 }
 
@@ -185,13 +185,13 @@ bool SendQueue::post_as_owner(const SendRequest& request) noexcept {
     const Posted posted = post_directly<Kind::Any, opcode>(request);
     if (posted == Posted::MustRing) ring_.ring();
     const bool done = posted != Posted::No || post(request).ok();
-    completions_.lock().unlock_as_owner();
+    lock().unlock_as_owner();
     return done;
 }
 
 bool SendQueue::ring_as_owner() noexcept {
     ring_.ring();
-    completions_.lock().unlock_as_owner();
+    lock().unlock_as_owner();
     return true;
 }
 
@@ -225,7 +225,7 @@ const Status* SendQueue::post_single_as_owner(std::uint64_t context, void* addre
     const SendRequest request{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}};
     const Posted posted = post_directly<Kind::Any, opcode>(request);
     if (posted == Posted::MustRing) ring_.ring();
-    completions_.lock().unlock_as_owner();
+    lock().unlock_as_owner();
     return posted == Posted::No ? post_single_slowly<opcode>(context, address, length, key, remote...) : nullptr;
 }
 
@@ -233,7 +233,7 @@ template <Opcode opcode, class... Remote>
 [[gnu::always_inline]] inline const Status* SendQueue::post_single(std::uint64_t context, void* address,
                                                                    std::uint32_t length, std::uint32_t key,
                                                                    Remote... remote) noexcept {
-    if (!completions_.lock().try_lock_as_owner()) [[unlikely]]
+    if (!lock().try_lock_as_owner()) [[unlikely]]
         return post_single_slowly<opcode>(context, address, length, key, remote...);
     const Sge sge{address, key, length};
     const SendRequest request{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}};
@@ -244,7 +244,7 @@ template <Opcode opcode, class... Remote>
         ring_as_owner();
         return nullptr;
     }
-    completions_.lock().unlock_as_owner();
+    lock().unlock_as_owner();
     return nullptr;
 }
 
@@ -264,8 +264,9 @@ const Status* SendQueue::read_one(std::uint64_t context, void* address, std::uin
 }
 
 Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
-    const LockGuard lock(completions_.lock());
-    return support::post_each(requests, posted, [this](const SendRequest& request) { return post_one(request); });
+    const LockGuard guard(lock());
+    return support::post_each(
+        requests, posted, [this](const SendRequest& request) VIADUCT_REQUIRES(lock()) { return post_one(request); });
 }
 
 // ---- The general case --------------------------------------------------------------------------------------------
@@ -302,13 +303,14 @@ bool SendQueue::poll_one_as_owner(Completion& out) noexcept {
     if (!entries_.empty()) return completions_.find_one_as_owner(out);
     const bool found = !executed_.empty();
     if (found && !retire_directly(out)) return completions_.find_one_as_owner(out);
-    completions_.lock().unlock_as_owner();
+    lock().unlock_as_owner();
     return found;
 }
 
 void SendQueue::progress() noexcept {
+    if (entries_.empty() && executed_.empty()) return;
+    lock().assume_held();
     if (entries_.empty()) {
-        if (executed_.empty()) return;
         const std::span<Completion> out = completions_.output();
         if (!out.empty() && retire_directly(out.front())) return completions_.handed_out(1);
     }
@@ -324,6 +326,7 @@ void SendQueue::advance() noexcept {
 }
 
 void SendQueue::expect_ring() noexcept {
+    lock().assume_held();
     if (executed_.empty() || connection_ == nullptr) return;
     read_consumed();
     retire();

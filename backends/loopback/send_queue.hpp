@@ -41,6 +41,7 @@ public:
         : WorkQueue(depth), endpoint_(endpoint), completions_(completions), endpoint_context_(endpoint_context) {}
 
     CompletionQueue& completions() noexcept { return completions_; }
+    BiasedLock& lock() const noexcept VIADUCT_RETURNS_LOCK(completions_.lock()) { return completions_.lock(); }
 
     /// Post requests; see backend::Endpoint. They take the lock.
     bool try_post(const SendRequest& request) noexcept;
@@ -54,16 +55,18 @@ public:
     void expect_ring() noexcept override;
     bool awaits_confirmation() const noexcept override { return !executed_.empty(); }
     void progress() noexcept override;
-    bool poll_one_as_owner(Completion& out) noexcept override;
+    bool poll_one_as_owner(Completion& out) noexcept override VIADUCT_RELEASE(lock());
+
+    void become_busy() noexcept VIADUCT_REQUIRES(lock()) { completions_.add_busy(*this); }
 
     /// `incoming`: the other direction of the connection.
-    void attach(Connection& connection, const RingConsumer& incoming) noexcept;
+    void attach(Connection& connection, const RingConsumer& incoming) noexcept VIADUCT_REQUIRES(lock());
 
     /// Executes no more requests directly, because the connection breaks. May be called by any thread.
     void suspend() noexcept { direct_below_.clear(); }
 
     /// Executes the requests that are queued now, but no later ones, and notifies the endpoint when that is done.
-    void drain() noexcept;
+    void drain() noexcept VIADUCT_REQUIRES(lock());
     using SendOrder::has_drained;
 
     /// The code of the request because of which the peer broke the connection; Success: none.
@@ -73,7 +76,7 @@ public:
     void add_to(EndpointCounters& counters) const noexcept;
 
     /// Completes the remaining requests: with `in_flight` if the peer may have received them, otherwise with Flushed.
-    void detach(CompletionCode in_flight) noexcept;
+    void detach(CompletionCode in_flight) noexcept VIADUCT_REQUIRES(lock());
 
 private:
     friend class support::SendOrder<SendQueue, SendProgress>;
@@ -90,24 +93,28 @@ private:
 
     // The common case of a post.
     template <Kind kind, Opcode opcode>
-    [[gnu::always_inline]] Posted post_directly(const SendRequest& request) noexcept;
+    [[gnu::always_inline]] Posted post_directly(const SendRequest& request) noexcept VIADUCT_REQUIRES(lock());
     template <Kind kind, RemoteUse use>
-    [[gnu::always_inline]] Posted access_directly(const SendRequest& request, std::uint32_t length) noexcept;
+    [[gnu::always_inline]] Posted access_directly(const SendRequest& request, std::uint32_t length) noexcept
+        VIADUCT_REQUIRES(lock());
     template <Kind kind>
-    [[gnu::always_inline]] Posted send_directly(const SendRequest& request, std::uint32_t length) noexcept;
+    [[gnu::always_inline]] Posted send_directly(const SendRequest& request, std::uint32_t length) noexcept
+        VIADUCT_REQUIRES(lock());
     template <Kind kind>
-    [[gnu::always_inline]] bool may_access(const RemoteAddress& remote, std::uint32_t length, unsigned uses) noexcept;
+    [[gnu::always_inline]] bool may_access(const RemoteAddress& remote, std::uint32_t length, unsigned uses) noexcept
+        VIADUCT_REQUIRES(lock());
     [[gnu::always_inline]] void finish_in_turn(const SendRequest& request, CompletedOperation operation,
-                                               std::uint32_t bytes, std::uint64_t last_slot) noexcept;
+                                               std::uint32_t bytes, std::uint64_t last_slot) noexcept
+        VIADUCT_REQUIRES(lock());
     [[gnu::always_inline]] void finish_now(const SendRequest& request, CompletedOperation operation,
-                                           std::uint32_t bytes) noexcept;
-    [[gnu::always_inline]] Posted post_any_directly(const SendRequest& request) noexcept;
-    [[gnu::always_inline]] Status post_one(const SendRequest& request) noexcept;
+                                           std::uint32_t bytes) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::always_inline]] Posted post_any_directly(const SendRequest& request) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::always_inline]] Status post_one(const SendRequest& request) noexcept VIADUCT_REQUIRES(lock());
     template <Opcode opcode>
     [[gnu::noinline]] bool try_post_as(const SendRequest& request) noexcept;
     template <Opcode opcode>
-    [[gnu::noinline]] bool post_as_owner(const SendRequest& request) noexcept;
-    [[gnu::noinline]] bool ring_as_owner() noexcept;
+    [[gnu::noinline]] bool post_as_owner(const SendRequest& request) noexcept VIADUCT_RELEASE(lock());
+    [[gnu::noinline]] bool ring_as_owner() noexcept VIADUCT_RELEASE(lock());
     [[gnu::noinline]] bool try_post_slowly(const SendRequest& request) noexcept;
     // Remote: the address and the key of an RDMA operation; empty for a send.
     template <Opcode opcode, class... Remote>
@@ -115,18 +122,22 @@ private:
                               Remote... remote) noexcept;
     template <Opcode opcode, class... Remote>
     [[gnu::noinline]] const Status* post_single_as_owner(std::uint64_t context, void* address, std::uint32_t length,
-                                                         std::uint32_t key, Remote... remote) noexcept;
+                                                         std::uint32_t key, Remote... remote) noexcept
+        VIADUCT_RELEASE(lock());
     template <Opcode opcode, class... Remote>
     [[gnu::noinline]] const Status* post_single_slowly(std::uint64_t context, void* address, std::uint32_t length,
                                                        std::uint32_t key, Remote... remote) noexcept;
 
     // All other cases.
-    [[gnu::noinline]] Status post(const SendRequest& request) noexcept;
+    [[gnu::noinline]] Status post(const SendRequest& request) noexcept VIADUCT_REQUIRES(lock());
 
-    // For SendOrder.
+    // For SendOrder, which is called with the lock held.
     Endpoint& endpoint() noexcept { return endpoint_; }
     bool is_attached() const noexcept { return connection_ != nullptr; }
-    void push(const Completion& completion) noexcept { completions_.push(completion, *this); }
+    void push(const Completion& completion) noexcept {
+        lock().assume_held();
+        completions_.push(completion, *this);
+    }
     [[gnu::noinline]] bool make_room() noexcept;
     bool reserve(std::size_t requests) noexcept {
         set_room(requests);
@@ -142,48 +153,50 @@ private:
         return operation.stage == Stage::Awaiting || operation.moved != 0;
     }
 
-    Outcome send(Operation& operation) noexcept;
-    [[gnu::noinline]] Outcome send_and_invalidate(Operation& operation) noexcept;
-    Outcome rdma(Operation& operation) noexcept;
-    Outcome transfer(Operation& operation, const RegionView& region) noexcept;
-    Outcome transfer_directly(Operation& operation, std::byte* target) noexcept;
-    [[gnu::noinline]] Outcome lose(Operation& operation) noexcept;
-    [[gnu::noinline]] Outcome transfer_by_kernel(Operation& operation) noexcept;
-    [[gnu::noinline]] Outcome transfer_by_agent(Operation& operation) noexcept;
-    void place_order(Operation& operation, std::uint32_t length, std::uint32_t offset) noexcept;
-    [[gnu::noinline]] Outcome await_agent(Operation& operation) noexcept;
-    [[gnu::noinline]] Outcome flush(Operation& operation) noexcept;
-    Outcome await_answer(Operation& operation) noexcept;
-    [[gnu::noinline]] Outcome notify_write(Operation& operation) noexcept;
-    Outcome hand_over(Operation& operation, std::uint8_t confirmation) noexcept;
-    [[gnu::noinline]] Outcome refuse(Operation& operation) noexcept;
-    Outcome finish_refused(Operation& operation, CompletionCode code) noexcept;
+    Outcome send(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] Outcome send_and_invalidate(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    Outcome rdma(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    Outcome transfer(Operation& operation, const RegionView& region) noexcept VIADUCT_REQUIRES(lock());
+    Outcome transfer_directly(Operation& operation, std::byte* target) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] Outcome lose(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] Outcome transfer_by_kernel(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] Outcome transfer_by_agent(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    void place_order(Operation& operation, std::uint32_t length, std::uint32_t offset) noexcept
+        VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] Outcome await_agent(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] Outcome flush(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    Outcome await_answer(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] Outcome notify_write(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    Outcome hand_over(Operation& operation, std::uint8_t confirmation) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] Outcome refuse(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    Outcome finish_refused(Operation& operation, CompletionCode code) noexcept VIADUCT_REQUIRES(lock());
     [[gnu::noinline]] static std::uint64_t usable_bytes(const Operation& operation) noexcept;
-    [[gnu::noinline]] Outcome abort(Operation& operation) noexcept;
-    [[gnu::noinline]] Outcome finish_without_receive(Operation& operation) noexcept;
+    [[gnu::noinline]] Outcome abort(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] Outcome finish_without_receive(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
 
-    CompletionCode check_pieces(const Operation& operation) noexcept;
-    Credit take_credit(Operation& operation) noexcept;
-    bool have_slot() noexcept;
-    bool place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept;
-    bool copy_to_area(const Operation& operation, std::uint32_t length, std::uint32_t offset) noexcept;
-    void read_consumed() noexcept;
-    void break_if_corrupt() noexcept;
-    std::uint8_t confirmation_flag() const noexcept;
-    [[gnu::always_inline]] bool retire_directly(Completion& out) noexcept;
-    [[gnu::noinline]] void advance() noexcept;
+    CompletionCode check_pieces(const Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    Credit take_credit(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
+    bool have_slot() noexcept VIADUCT_REQUIRES(lock());
+    bool place_in_area(std::uint32_t length, std::uint32_t& offset) noexcept VIADUCT_REQUIRES(lock());
+    bool copy_to_area(const Operation& operation, std::uint32_t length, std::uint32_t offset) noexcept
+        VIADUCT_REQUIRES(lock());
+    void read_consumed() noexcept VIADUCT_REQUIRES(lock());
+    void break_if_corrupt() noexcept VIADUCT_REQUIRES(lock());
+    std::uint8_t confirmation_flag() const noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::always_inline]] bool retire_directly(Completion& out) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] void advance() noexcept VIADUCT_REQUIRES(lock());
     Reliability reliability() const noexcept;
 
     /// Returns the slot flag that makes the peer confirm the last slot of a message, or 0 for no confirmation. A
     /// confirmation is urgent only if this side's consumer does not poll.
-    [[gnu::always_inline]] std::uint8_t confirmation(const SendRequest& request) noexcept {
+    [[gnu::always_inline]] std::uint8_t confirmation(const SendRequest& request) noexcept VIADUCT_REQUIRES(lock()) {
         if (request.opcode == Opcode::SendInvalidate) return wire::slot_flags::acknowledge;
         const bool urgent =
             confirmation_flag_ == wire::slot_flags::confirm && !completions_.will_find_confirmation(*this);
         return urgent ? wire::slot_flags::acknowledge : confirmation_flag_;
     }
 
-    bool may_access(const RegionView& region, const Operation& operation) const noexcept;
+    bool may_access(const RegionView& region, const Operation& operation) const noexcept VIADUCT_REQUIRES(lock());
     unsigned direct_uses(const RegionView& region) const noexcept;
 
     Endpoint& endpoint_;

@@ -9,6 +9,7 @@ SharedReceiveQueue::SharedReceiveQueue(Device& device, std::uint32_t depth, std:
     : SharedReceiveQueueBase(depth, device.attributes().max_sges, context), device_(device) {}
 
 void SharedReceiveQueue::was_posted() noexcept {
+    lock_.assume_held();  // by the base, which calls this
     if (waiting_ == 0) return;
     for (Member* member : members_)
         if (std::exchange(member->waiting, false)) device_.doorbell().ring_self(member->connection);

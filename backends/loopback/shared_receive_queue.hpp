@@ -38,9 +38,9 @@ private:
     void was_posted() noexcept;
 
     Device& device_;
-    mutable SpinLock lock_;  // guards the members below and those of the base
-    std::vector<Member*> members_;
-    std::size_t waiting_ = 0;  // number of waiting members
+    mutable SpinLock lock_;  // guards the members of the base, too
+    std::vector<Member*> members_ VIADUCT_GUARDED_BY(lock_);
+    std::size_t waiting_ VIADUCT_GUARDED_BY(lock_) = 0;  // number of waiting members
 };
 
 }  // namespace viaduct::loopback

@@ -29,8 +29,8 @@ public:
     void prepare() noexcept;
 
 private:
-    Mutex mutex_;  // guards the member below
-    std::optional<NewSegment> spare_;
+    Mutex mutex_;
+    std::optional<NewSegment> spare_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::loopback

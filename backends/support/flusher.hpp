@@ -36,11 +36,11 @@ private:
     void run() noexcept;
 
     const std::function<void(std::uint32_t)> done_;
-    Mutex mutex_;  // guards the members below
+    Mutex mutex_;
     ConditionVariable news_;
-    std::deque<std::shared_ptr<FlushJob>> jobs_;
-    bool stop_ = false;
-    std::thread thread_;
+    std::deque<std::shared_ptr<FlushJob>> jobs_ VIADUCT_GUARDED_BY(mutex_);
+    bool stop_ VIADUCT_GUARDED_BY(mutex_) = false;
+    std::thread thread_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::support

@@ -59,22 +59,22 @@ private:
         }
     };
 
-    void forget_replaced(const Mapping& replacement) noexcept;
-    void add_pages(const Mapping& mapping);
-    void persist(const Mapping& mapping, std::uint64_t address, std::uint64_t length) noexcept;
-    void lose_words(const Mapping& mapping) noexcept;
-    void lose_unflushed_locked() noexcept;
-    void cut_later() noexcept;
-    [[noreturn]] void cut() noexcept;
+    void forget_replaced(const Mapping& replacement) noexcept VIADUCT_REQUIRES(mutex_);
+    void add_pages(const Mapping& mapping) VIADUCT_REQUIRES(mutex_);
+    void persist(const Mapping& mapping, std::uint64_t address, std::uint64_t length) noexcept VIADUCT_REQUIRES(mutex_);
+    void lose_words(const Mapping& mapping) noexcept VIADUCT_REQUIRES(mutex_);
+    void lose_unflushed_locked() noexcept VIADUCT_REQUIRES(mutex_);
+    void cut_later() noexcept VIADUCT_REQUIRES(mutex_);
+    [[noreturn]] void cut() noexcept VIADUCT_REQUIRES(mutex_);
 
-    Mutex mutex_;  // guards the members below
-    std::mt19937_64 random_;
-    std::uint64_t cut_at_ = 0;  // the number of a flush; 0: none
-    Moment moment_ = Moment::BeforeEffect;
-    std::uint64_t flushes_ = 0;
-    bool cut_is_due_ = false;
-    std::list<Mapping> mappings_;    // the newest first
-    std::map<PageKey, Page> pages_;  // what is persistent
+    Mutex mutex_;
+    std::mt19937_64 random_ VIADUCT_GUARDED_BY(mutex_);
+    std::uint64_t cut_at_ VIADUCT_GUARDED_BY(mutex_) = 0;  // the number of a flush; 0: none
+    Moment moment_ VIADUCT_GUARDED_BY(mutex_) = Moment::BeforeEffect;
+    std::uint64_t flushes_ VIADUCT_GUARDED_BY(mutex_) = 0;
+    bool cut_is_due_ VIADUCT_GUARDED_BY(mutex_) = false;
+    std::list<Mapping> mappings_ VIADUCT_GUARDED_BY(mutex_);    // the newest first
+    std::map<PageKey, Page> pages_ VIADUCT_GUARDED_BY(mutex_);  // what is persistent
 };
 
 /// Tells of an msync(2) of the program. Called by the library that vi-run --power-cut preloads.

@@ -5,13 +5,16 @@
 #include <cstddef>
 #include <span>
 
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/status.hpp"
 
 namespace viaduct::support {
 
-/// Calls `post` with each request, until one cannot be posted. `posted`: see backend::Endpoint::post_send().
+/// Calls `post` with each request, until one cannot be posted. Unchecked: the caller holds the locks that `post` needs.
+/// `posted`: see backend::Endpoint::post_send().
 template <class Request, class Post>
-[[gnu::always_inline]] inline Status post_each(std::span<const Request> requests, std::size_t& posted, Post post) {
+[[gnu::always_inline]] inline Status post_each(std::span<const Request> requests, std::size_t& posted,
+                                               Post post) VIADUCT_UNCHECKED {
     posted = 0;
     for (const Request& request : requests) {
         if (const Status status = post(request); !status.ok()) return status;

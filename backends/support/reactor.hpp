@@ -113,10 +113,10 @@ private:
     Counter wakeups_;
     std::array<epoll_event, 64> events_;  // used by the thread
     std::size_t event_count_ = 0;
-    Mutex mutex_;  // guards the members below
-    std::unordered_map<int, Watch> watches_;
-    std::uint32_t next_number_ = 1;
-    DeadlineMap<std::weak_ptr<ReactorClient>> deadlines_;
+    Mutex mutex_;
+    std::unordered_map<int, Watch> watches_ VIADUCT_GUARDED_BY(mutex_);
+    std::uint32_t next_number_ VIADUCT_GUARDED_BY(mutex_) = 1;
+    DeadlineMap<std::weak_ptr<ReactorClient>> deadlines_ VIADUCT_GUARDED_BY(mutex_);
     std::thread thread_;
 };
 

@@ -29,6 +29,7 @@ struct Binding {
 struct VIADUCT_LOCK NoLock {
     void lock() noexcept VIADUCT_ACQUIRE() {}
     void unlock() noexcept VIADUCT_RELEASE() {}
+    [[gnu::always_inline]] void assume_held() const noexcept VIADUCT_ASSUMES_HELD {}
 };
 
 /// The base of a `Table`, which has these functions:
@@ -121,9 +122,12 @@ private:
 
     Table& table() noexcept { return static_cast<Table&>(*this); }
 
+    // Called with the lock held. Clang cannot be told which lock of an incomplete class that is.
+
     /// Takes a key and stores `value` under it. If that throws, no key is taken.
     template <class Value>
     Result<std::uint32_t> keep(std::unordered_map<std::uint32_t, Value>& map, const Value& value) {
+        table().mutex().assume_held();
         const std::uint32_t key = table().take_key();
         if (key == 0) return Status(Code::NoResources, "all region keys are in use");
         try {
@@ -137,6 +141,7 @@ private:
 
     CompletionCode show(std::uint32_t key, Window& window, const RegionView& region, const Binding& binding,
                         std::uint32_t connection) noexcept {
+        table().mutex().assume_held();
         const std::uint32_t only_through = window.scope == WindowScope::Endpoint ? connection + 1 : 0;
         try {
             table().publish(key, {.base = binding.base,

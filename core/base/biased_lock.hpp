@@ -40,6 +40,11 @@ public:
         active_.store(false, std::memory_order_release);
     }
 
+    // Clang does not follow virtual functions and callbacks. They do nothing.
+    [[gnu::always_inline]] void assume_held() const noexcept VIADUCT_ASSUMES_HELD {}
+    /// By the function that is called next.
+    [[gnu::always_inline]] void assume_released() const noexcept VIADUCT_RELEASE() {}
+
     /// Takes the lock through the slow path and does not change the bias. For occasional users, mainly the agent.
     class VIADUCT_GUARD SlowPathGuard {
     public:

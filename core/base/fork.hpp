@@ -35,7 +35,7 @@ public:
     void unlock() noexcept VIADUCT_RELEASE() { mutex_.unlock(); }
     void retire() noexcept;
     /// For `renew`: fork(2) holds the lock.
-    void assume_held() const noexcept VIADUCT_ASSUMES_HELD {}
+    [[gnu::always_inline]] void assume_held() const noexcept VIADUCT_ASSUMES_HELD {}
 
 private:
     friend struct Forking;

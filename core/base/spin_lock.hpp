@@ -26,6 +26,7 @@ public:
     }
     bool try_lock() noexcept VIADUCT_TRY_ACQUIRE(true) { return !held_.exchange(true, std::memory_order_acquire); }
     void unlock() noexcept VIADUCT_RELEASE() { held_.store(false, std::memory_order_release); }
+    [[gnu::always_inline]] void assume_held() const noexcept VIADUCT_ASSUMES_HELD {}
 
 private:
     [[gnu::noinline]] void wait() noexcept VIADUCT_ACQUIRE() {

@@ -43,7 +43,7 @@ public:
     void lock() VIADUCT_ACQUIRE() { mutex_.lock(); }
     bool try_lock() noexcept VIADUCT_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
     void unlock() noexcept VIADUCT_RELEASE() { mutex_.unlock(); }
-    void assume_held() const noexcept VIADUCT_ASSUMES_HELD {}
+    [[gnu::always_inline]] void assume_held() const noexcept VIADUCT_ASSUMES_HELD {}
 
 private:
     friend class ConditionVariable;
