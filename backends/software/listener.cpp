@@ -28,7 +28,15 @@ ConnectionRequest::ConnectionRequest(std::shared_ptr<Node> node, std::shared_ptr
 }
 
 ConnectionRequest::~ConnectionRequest() {
-    const Node::Guard guard(*node_);
+    if (handed_out_) {
+        const Node::Guard guard(*node_);
+        drop();
+    } else {
+        drop();  // by the listener, which holds the lock
+    }
+}
+
+void ConnectionRequest::drop() noexcept {
     if (link_ == nullptr) return;
     link_->drop(requester());
     leave();
@@ -187,7 +195,9 @@ Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noe
         std::unique_ptr<ConnectionRequest> request = std::move(requests_.front());
         requests_.pop_front();
         flag_.set(!requests_.empty());
-        if (request->is_wanted()) return std::unique_ptr<viaduct::ConnectionRequest>(std::move(request));
+        if (!request->is_wanted()) continue;
+        request->hand_out();
+        return std::unique_ptr<viaduct::ConnectionRequest>(std::move(request));
     }
     return Status(Code::WouldBlock, "no request is pending");
 }

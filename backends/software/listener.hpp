@@ -51,13 +51,18 @@ public:
         link_.reset();
     }
 
+    /// The program gets the request, and will destroy it without the lock.
+    void hand_out() noexcept { handed_out_ = true; }
+
 private:
+    void drop() noexcept;
     void leave() noexcept;
 
     const std::shared_ptr<Node> node_;
     std::shared_ptr<Link> link_;  // null: nobody waits for an answer
     const Connect message_;
     bool answered_ = false;
+    bool handed_out_ = false;
     Service answered_by_;  // empty: the requested service
 };
 

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -30,15 +29,13 @@ public:
     static Result<std::shared_ptr<Node>> create(const HostAddress& host, std::unique_ptr<Transport> transport);
     ~Node();
 
-    /// Holds the lock, which a thread may take several times. Before it is released, connections that have to end are
-    /// ended.
-    class Guard {
+    /// Holds the lock. Before it is released, connections that have to end are ended.
+    class VIADUCT_GUARD Guard {
     public:
-        explicit Guard(Node& node) : node_(node), lock_(node.mutex_) { ++node_.guards_; }
-        ~Guard() {
-            if (node_.guards_ == 1 && !node_.ending_.empty()) [[unlikely]]
+        explicit Guard(Node& node) VIADUCT_ACQUIRE(node.mutex_) : node_(node), lock_(node.mutex_) {}
+        ~Guard() VIADUCT_RELEASE() {
+            if (!node_.ending_.empty()) [[unlikely]]
                 node_.end_connections();
-            --node_.guards_;
         }
         Guard(const Guard&) = delete;
         Guard& operator=(const Guard&) = delete;
@@ -46,7 +43,7 @@ public:
     private:
         const CancellationHold hold_;
         Node& node_;
-        const LockGuard<std::recursive_mutex> lock_;
+        const LockGuard<Mutex> lock_;
     };
 
     const HostAddress& host() const noexcept { return host_; }
@@ -133,8 +130,7 @@ private:
 
     const HostAddress host_;
     const std::unique_ptr<Transport> transport_;
-    std::recursive_mutex mutex_;  // guards the members below
-    int guards_ = 0;              // how often it is held
+    Mutex mutex_;  // guards the members below, and all that belongs to the devices; no function but ~Node() takes it
     UniqueFd links_fd_;
     Regions regions_;
     std::unordered_map<std::uint64_t, std::shared_ptr<Link>> links_;  // by their ids
@@ -174,8 +170,14 @@ public:
     bool any() noexcept;
 
 private:
-    ProcessMutex mutex_{[](void* nodes) noexcept { static_cast<Nodes*>(nodes)->nodes_.clear(); }, this};
-    std::vector<std::weak_ptr<Node>> nodes_;
+    static void forget_all(void* nodes) noexcept {
+        auto& own = *static_cast<Nodes*>(nodes);
+        own.mutex_.assume_held();
+        own.nodes_.clear();
+    }
+
+    ProcessMutex mutex_{forget_all, this};
+    std::vector<std::weak_ptr<Node>> nodes_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::software
