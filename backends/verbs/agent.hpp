@@ -91,11 +91,11 @@ public:
 
     /// The control lock, which guards all connections, listeners and requests of the card. It is acquired before all
     /// other locks and never held while sleeping. The clients of the reactor are called with it.
-    Mutex& control() noexcept { return control_; }
+    Mutex& control() noexcept VIADUCT_RETURNS_LOCK(control_) { return control_; }
     rdma_event_channel* channel() const noexcept { return channel_.get(); }
 
-    /// The control lock must be held. Keeps a request that its consumer dropped, so that it times out for the peer.
-    void keep_dropped(std::shared_ptr<Link> link) noexcept;
+    /// Keeps a request that its consumer dropped, so that it times out for the peer.
+    void keep_dropped(std::shared_ptr<Link> link) noexcept VIADUCT_REQUIRES(control_);
 
 private:
     friend class Link;
@@ -137,10 +137,10 @@ private:
     EventChannelOwner channel_;
     ClosedInChildren in_children_;  // of channel_
     const std::shared_ptr<Events> events_ = std::make_shared<Events>(*this);
-    Mutex control_;  // guards the member below
-    DroppedRequests dropped_;
-    Mutex errors_mutex_;  // guards the members below; innermost lock
-    Link* first_in_error_ = nullptr;
+    Mutex control_;
+    DroppedRequests dropped_ VIADUCT_GUARDED_BY(control_);
+    Mutex errors_mutex_;  // innermost lock
+    Link* first_in_error_ VIADUCT_GUARDED_BY(errors_mutex_) = nullptr;
 };
 
 }  // namespace viaduct::verbs

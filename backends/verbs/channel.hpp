@@ -40,16 +40,16 @@ public:
 
 private:
     explicit Channel(std::shared_ptr<Nic> nic) noexcept : nic_(std::move(nic)) {}
-    void push(CompletionQueue& queue) noexcept;
-    void collect() noexcept;
+    void push(CompletionQueue& queue) noexcept VIADUCT_REQUIRES(mutex_);
+    void collect() noexcept VIADUCT_REQUIRES(mutex_);
 
     std::shared_ptr<Nic> nic_;
     CompletionChannelOwner hardware_;
-    mutable Mutex mutex_;  // guards the members below
-    mutable UniqueFd watched_;
-    std::vector<CompletionQueue*> events_;
-    std::size_t queues_ = 0;
-    mutable ReadableFlag readable_;
+    mutable Mutex mutex_;
+    mutable UniqueFd watched_ VIADUCT_GUARDED_BY(mutex_);
+    std::vector<CompletionQueue*> events_ VIADUCT_GUARDED_BY(mutex_);
+    std::size_t queues_ VIADUCT_GUARDED_BY(mutex_) = 0;
+    mutable ReadableFlag readable_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::verbs

@@ -27,6 +27,7 @@ CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueI
 Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Device& device,
                                                                  const backend::CompletionQueueInit& init) {
     std::unique_ptr<CompletionQueue> queue(new CompletionQueue(device, init));
+    queue->mutex_.assume_held();  // no other thread knows the queue
     ibv_comp_channel* channel = queue->channel_ == nullptr ? nullptr : queue->channel_->hardware();
     const auto size = static_cast<int>(std::min(init.capacity, first_size));
     queue->hardware_.reset(ibv_create_cq(device.nic().context(), size, queue.get(), channel, 0));

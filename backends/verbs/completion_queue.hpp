@@ -63,13 +63,12 @@ public:
     /// Called when a work queue is destroyed. Its completions stay; its places are released.
     void forget(const WorkQueue& queue, std::uint32_t places) noexcept;
 
-    SpinLock& mutex() noexcept { return mutex_; }
+    SpinLock& mutex() noexcept VIADUCT_RETURNS_LOCK(mutex_) { return mutex_; }
 
-    // mutex() must be held for the functions below.
-    void release(std::uint32_t places) noexcept { reserved_ -= places; }
+    void release(std::uint32_t places) noexcept VIADUCT_REQUIRES(mutex_) { reserved_ -= places; }
 
     /// Adds a completion that does not come from the hardware. On overrun the completion is dropped and reported.
-    void add(const Completion& completion, WorkQueue& queue) noexcept;
+    void add(const Completion& completion, WorkQueue& queue) noexcept VIADUCT_REQUIRES(mutex_);
 
 private:
     struct Entry {
@@ -86,31 +85,31 @@ private:
     };
 
     CompletionQueue(Device& device, const backend::CompletionQueueInit& init);
-    bool grow(std::uint32_t places) noexcept;
-    void take_back_places() noexcept;
-    [[gnu::noinline]] void drain() noexcept;
-    void buffer(const Entry& entry) noexcept;
-    void notify() noexcept;
-    std::size_t take_buffered(std::span<Completion> out) noexcept;
-    std::size_t fetch(std::span<Completion> out) noexcept;
-    bool interpret(const ibv_wc& result, Completion& completion) noexcept;
-    bool interpret_shared(Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
-    [[gnu::noinline]] bool finish_poll(Completion& out) noexcept;
+    bool grow(std::uint32_t places) noexcept VIADUCT_REQUIRES(mutex_);
+    void take_back_places() noexcept VIADUCT_REQUIRES(mutex_);
+    [[gnu::noinline]] void drain() noexcept VIADUCT_REQUIRES(mutex_);
+    void buffer(const Entry& entry) noexcept VIADUCT_REQUIRES(mutex_);
+    void notify() noexcept VIADUCT_REQUIRES(mutex_);
+    std::size_t take_buffered(std::span<Completion> out) noexcept VIADUCT_REQUIRES(mutex_);
+    std::size_t fetch(std::span<Completion> out) noexcept VIADUCT_REQUIRES(mutex_);
+    bool interpret(const ibv_wc& result, Completion& completion) noexcept VIADUCT_REQUIRES(mutex_);
+    bool interpret_shared(Slot& slot, const ibv_wc& result, Completion& completion) noexcept VIADUCT_REQUIRES(mutex_);
+    [[gnu::noinline]] bool finish_poll(Completion& out) noexcept VIADUCT_RELEASE(mutex_);
 
     Device& device_;
     const std::uint64_t context_;
     Channel* const channel_;
     std::atomic<Armed> armed_{Armed::No};
-    SpinLock mutex_;  // guards the members below
+    SpinLock mutex_;
     CompletionQueueOwner hardware_;
-    ibv_wc result_{};             // of poll_one()
-    std::uint32_t reserved_ = 0;  // places in the hardware queue
-    std::vector<WorkQueue*> queues_;
-    std::uint32_t capacity_;
-    Fifo<Entry> buffered_;
-    std::size_t failures_ = 0;  // number of buffered_ completions with errors
-    std::unordered_map<std::uint32_t, WorkQueue*> shared_receivers_;
-    std::unordered_map<const SharedReceiveQueue*, Share> shares_;
+    ibv_wc result_ VIADUCT_GUARDED_BY(mutex_){};             // of poll_one()
+    std::uint32_t reserved_ VIADUCT_GUARDED_BY(mutex_) = 0;  // places in the hardware queue
+    std::vector<WorkQueue*> queues_ VIADUCT_GUARDED_BY(mutex_);
+    std::uint32_t capacity_ VIADUCT_GUARDED_BY(mutex_);
+    Fifo<Entry> buffered_ VIADUCT_GUARDED_BY(mutex_);
+    std::size_t failures_ VIADUCT_GUARDED_BY(mutex_) = 0;  // number of buffered_ completions with errors
+    std::unordered_map<std::uint32_t, WorkQueue*> shared_receivers_ VIADUCT_GUARDED_BY(mutex_);
+    std::unordered_map<const SharedReceiveQueue*, Share> shares_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::verbs

@@ -195,6 +195,7 @@ void Endpoint::on_repetition(const CmEvent& event) noexcept {
 
 Status Endpoint::accept(std::shared_ptr<Link>& link, const CmEvent& request, const Handshake& handshake,
                         const PrivateData& private_data) {
+    nic().control().assume_held();  // by the request, which calls this
     if (state_ != State::Idle) return {Code::InvalidState, "the endpoint is not idle"};
     const Handshake mine{.kind = Handshake::Kind::Accept,
                          .framed = handshake.framed,

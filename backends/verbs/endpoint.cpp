@@ -134,7 +134,8 @@ Status Endpoint::activate(const rdma_conn_param& peer, std::uint8_t reads_reques
                                   .reliable = reliable(),
                                   .domain = domain_,
                                   .invalidated = nic().invalidated_flags()};
-    const std::scoped_lock lock(send_.mutex(), receive_.mutex());
+    const LockGuard send_lock(send_.mutex());
+    const LockGuard receive_lock(receive_.mutex());
     receive_.activate(queue_pair_->get(), translation, link_.get());
     Status status = receive_.post_buffered();
     if (status.ok()) status = queue_pair_->make_ready(link_->id(), terms);
@@ -186,7 +187,8 @@ void Endpoint::end_connection(State next) noexcept {
     const bool used = is_established();
     const auto mode = next == State::Idle ? WorkQueue::Mode::Idle : WorkQueue::Mode::Broken;
     {
-        const std::scoped_lock lock(send_.mutex(), receive_.mutex());
+        const LockGuard send_lock(send_.mutex());
+        const LockGuard receive_lock(receive_.mutex());
         if (used) {
             if (queue_pair_) queue_pair_->stop();
             for (WorkQueue* queue : {static_cast<WorkQueue*>(&send_), static_cast<WorkQueue*>(&receive_)})

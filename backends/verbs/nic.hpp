@@ -55,7 +55,7 @@ public:
     RegionTable& regions() noexcept { return regions_; }
     WindowTable& windows() noexcept { return windows_; }
     Agent& agent() noexcept { return *agent_; }
-    Mutex& control() noexcept { return agent_->control(); }
+    Mutex& control() noexcept VIADUCT_RETURNS_LOCK(agent_->control()) { return agent_->control(); }
 
     // The control lock must be held for the functions below.
     std::map<std::uint16_t, std::unique_ptr<ListeningPort>>& ports() noexcept { return ports_; }

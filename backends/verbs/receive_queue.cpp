@@ -71,7 +71,7 @@ Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t&
     posted = 0;
     if (shared_) return {Code::InvalidState, "the endpoint uses a shared receive queue"};
     const LockGuard lock(mutex());
-    return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
+    return support::post_each(requests, posted, [this](const ReceiveRequest& request) VIADUCT_REQUIRES(mutex()) {
         const Status status = post(request);
         if (!status.ok()) return status;
         count_accepted(support::total_length(request.sges));

@@ -31,10 +31,9 @@ public:
         WorkQueue::add_to(counters);
     }
 
-    // mutex() must be held for the functions below.
     /// Posts the buffered receives to the hardware.
-    Status post_buffered() noexcept;
-    void flush_buffered() noexcept;
+    Status post_buffered() noexcept VIADUCT_REQUIRES(mutex());
+    void flush_buffered() noexcept VIADUCT_REQUIRES(mutex());
 
 private:
     struct BufferedReceive {
@@ -43,16 +42,17 @@ private:
         std::vector<Sge> sges;
     };
 
-    Status post(const ReceiveRequest& request) noexcept;
-    Status post_to_hardware(const ReceiveRequest& request) noexcept;
-    const Status* post_directly(std::uint32_t place, std::uint64_t context, const Sge& piece) noexcept;
-    [[gnu::cold, gnu::noinline]] const Status* post_again() noexcept;
+    Status post(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(mutex());
+    Status post_to_hardware(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(mutex());
+    const Status* post_directly(std::uint32_t place, std::uint64_t context, const Sge& piece) noexcept
+        VIADUCT_RELEASE(mutex());
+    [[gnu::cold, gnu::noinline]] const Status* post_again() noexcept VIADUCT_RELEASE(mutex());
     [[gnu::noinline]] const Status* find_room_and_post(std::uint64_t context, void* address, std::uint32_t length,
-                                                       std::uint32_t key) noexcept;
+                                                       std::uint32_t key) noexcept VIADUCT_RELEASE(mutex());
     [[gnu::noinline]] const Status* post_generally(std::uint64_t context, void* address, std::uint32_t length,
                                                    std::uint32_t key) noexcept;
-    [[gnu::cold, gnu::noinline]] Status refuse(int error) noexcept;
-    Status buffer(const ReceiveRequest& request) noexcept;
+    [[gnu::cold, gnu::noinline]] Status refuse(int error) noexcept VIADUCT_REQUIRES(mutex());
+    Status buffer(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(mutex());
     void count_accepted(std::uint64_t bytes) noexcept {
         accepted_.add();
         accepted_bytes_.add(bytes);
@@ -60,7 +60,7 @@ private:
 
     const bool shared_;
     const RegionTable& regions_;
-    std::deque<BufferedReceive> buffered_;
+    std::deque<BufferedReceive> buffered_ VIADUCT_GUARDED_BY(mutex());
     Counter accepted_;  // requests, and their bytes
     Counter accepted_bytes_;
     ibv_sge piece_{};  // of the last direct request, like work_

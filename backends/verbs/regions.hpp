@@ -59,8 +59,8 @@ public:
     void erase(std::uint32_t key) noexcept;
 
 private:
-    mutable SharedMutex mutex_;  // guards the members below
-    std::unordered_map<std::uint32_t, Entry> entries_;
+    mutable SharedMutex mutex_;
+    std::unordered_map<std::uint32_t, Entry> entries_ VIADUCT_GUARDED_BY(mutex_);
     std::atomic<std::uint32_t> odd_{0};  // number of regions whose key or access differs from that in the hardware
     std::atomic<std::uint32_t> version_{0};
 };

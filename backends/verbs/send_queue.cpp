@@ -128,7 +128,7 @@ CompletionCode SendQueue::check(const SendRequest& request, std::uint64_t bytes)
     }
     if (reliable_) return CompletionCode::Success;
     const bool usable = std::ranges::all_of(
-        request.sges, [this](const Sge& piece) { return regions_.may_use(piece, false, *domain_); });
+        request.sges, [this, domain = domain_](const Sge& piece) { return regions_.may_use(piece, false, *domain); });
     // The hardware would end an unreliable connection on errors, so SGEs are checked here.
     return usable ? CompletionCode::Success : CompletionCode::LocalProtection;
 }
@@ -265,7 +265,8 @@ Status SendQueue::post(const SendRequest& request) noexcept {
 Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
     const LockGuard lock(mutex());
     renew_regions();
-    return support::post_each(requests, posted, [this](const SendRequest& request) { return post(request); });
+    return support::post_each(requests, posted,
+                              [this](const SendRequest& request) VIADUCT_REQUIRES(mutex()) { return post(request); });
 }
 
 /// Posts a valid request that has one piece and no immediate data, at the next position, for which is_direct() is true.

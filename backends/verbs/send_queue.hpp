@@ -35,8 +35,8 @@ public:
     /// nothing if there is no room at present for the request that reports the end. Takes the mutex.
     std::optional<std::uint32_t> close() noexcept;
 
-    /// Sets how many bytes the queue pair can send inline. The mutex must be held.
-    void set_inline_bytes(std::uint32_t bytes) noexcept {
+    /// Sets how many bytes the queue pair can send inline.
+    void set_inline_bytes(std::uint32_t bytes) noexcept VIADUCT_REQUIRES(mutex()) {
         inline_bytes_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, max_transfer_bytes_));
     }
 
@@ -50,38 +50,42 @@ public:
     void set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept;
 
 private:
-    Status post(const SendRequest& request) noexcept;
+    Status post(const SendRequest& request) noexcept VIADUCT_REQUIRES(mutex());
     template <Opcode opcode, class Otherwise>
     const Status* post_directly(std::uint32_t place, std::uint64_t context, const Sge& piece,
-                                const RemoteAddress& remote, unsigned flags, Otherwise otherwise) noexcept;
-    [[gnu::cold, gnu::noinline]] const Status* post_again(Opcode opcode) noexcept;
+                                const RemoteAddress& remote, unsigned flags, Otherwise otherwise) noexcept
+        VIADUCT_RELEASE(mutex());
+    [[gnu::cold, gnu::noinline]] const Status* post_again(Opcode opcode) noexcept VIADUCT_RELEASE(mutex());
     // Remote: the address and the key of an RDMA operation; empty for a send.
     template <Opcode opcode, class... Remote>
     const Status* post_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
                            Remote... remote) noexcept;
     template <Opcode opcode, class... Remote>
     [[gnu::noinline]] const Status* find_room_and_post(std::uint64_t context, void* address, std::uint32_t length,
-                                                       std::uint32_t key, Remote... remote) noexcept;
+                                                       std::uint32_t key, Remote... remote) noexcept
+        VIADUCT_RELEASE(mutex());
     template <Opcode opcode, class... Remote>
     [[gnu::noinline]] const Status* post_generally(std::uint64_t context, void* address, std::uint32_t length,
                                                    std::uint32_t key, Remote... remote) noexcept;
-    [[gnu::cold, gnu::noinline]] Status refuse(int error) noexcept;
-    void renew_regions() noexcept;
-    Status post_to_hardware(const SendRequest& request, Slot& slot) noexcept;
+    [[gnu::cold, gnu::noinline]] Status refuse(int error) noexcept VIADUCT_REQUIRES(mutex());
+    void renew_regions() noexcept VIADUCT_REQUIRES(mutex());
+    Status post_to_hardware(const SendRequest& request, Slot& slot) noexcept VIADUCT_REQUIRES(mutex());
     int submit(ibv_send_wr& work) noexcept;
     [[gnu::cold, gnu::noinline]] int submit_to_software(ibv_send_wr& work) noexcept;
-    Status bind_in_hardware(MemoryWindow& window, const backend::BindRequest& request, Slot& slot);
+    Status bind_in_hardware(MemoryWindow& window, const backend::BindRequest& request, Slot& slot)
+        VIADUCT_REQUIRES(mutex());
     template <class Post>
-    Status hand_over(bool signal, Post post) noexcept;
+    Status hand_over(bool signal, Post post) noexcept VIADUCT_REQUIRES(mutex());
     Slot& fill_slot(std::uint64_t context, CompletedOperation operation, CompletionCode fault,
-                    Slot::Report report) noexcept;
-    CompletionCode check(const SendRequest& request, std::uint64_t bytes) const noexcept;
-    CompletionCode check(const MemoryWindow& window, const backend::BindRequest& request) const noexcept;
+                    Slot::Report report) noexcept VIADUCT_REQUIRES(mutex());
+    CompletionCode check(const SendRequest& request, std::uint64_t bytes) const noexcept VIADUCT_REQUIRES(mutex());
+    CompletionCode check(const MemoryWindow& window, const backend::BindRequest& request) const noexcept
+        VIADUCT_REQUIRES(mutex());
     static void describe_target(const SendRequest& request, ibv_send_wr& work) noexcept;
-    bool post_marker() noexcept;
-    bool wants_signal(const SendRequest& request) noexcept;
-    bool goes_inline(const SendRequest& request, std::uint64_t bytes) noexcept;
-    Pieces pieces_of(const SendRequest& request) const noexcept;
+    bool post_marker() noexcept VIADUCT_REQUIRES(mutex());
+    bool wants_signal(const SendRequest& request) noexcept VIADUCT_REQUIRES(mutex());
+    bool goes_inline(const SendRequest& request, std::uint64_t bytes) noexcept VIADUCT_REQUIRES(mutex());
+    Pieces pieces_of(const SendRequest& request) const noexcept VIADUCT_REQUIRES(mutex());
 
     static constexpr std::uint64_t no_version = ~std::uint64_t{0};
 
@@ -89,15 +93,16 @@ private:
     const RegionTable& regions_;
     const bool software_;  // Soft-RoCE
     const std::uint32_t signal_interval_;
-    std::uint32_t unsignaled_ = 0;  // number of unsignaled requests since the last signaled one; guarded by mutex()
+    std::uint32_t unsignaled_ VIADUCT_GUARDED_BY(mutex()) =
+        0;  // number of unsignaled requests since the last signaled one
     support::OutgoingTraffic<Way::Device, Way::Device> traffic_;
-    bool reliable_ = true;
-    std::uint64_t max_transfer_bytes_ = 0;
-    const ProtectionDomain* domain_ = nullptr;
-    std::uint32_t inline_bytes_ = 0;              // at most max_transfer_bytes_
-    LastRegion last_region_;                      // of the last inline request
-    std::uint64_t regions_version_ = no_version;  // of the regions, when they were examined
-    ibv_sge piece_{};                             // of the last direct request, like work_
+    bool reliable_ VIADUCT_GUARDED_BY(mutex()) = true;
+    std::uint64_t max_transfer_bytes_ VIADUCT_GUARDED_BY(mutex()) = 0;
+    const ProtectionDomain* domain_ VIADUCT_GUARDED_BY(mutex()) = nullptr;
+    std::uint32_t inline_bytes_ VIADUCT_GUARDED_BY(mutex()) = 0;              // at most max_transfer_bytes_
+    LastRegion last_region_ VIADUCT_GUARDED_BY(mutex());                      // of the last inline request
+    std::uint64_t regions_version_ VIADUCT_GUARDED_BY(mutex()) = no_version;  // of the regions, when they were examined
+    ibv_sge piece_{};                                                         // of the last direct request, like work_
     ibv_send_wr* refused_ = nullptr;
     ibv_send_wr work_{};  // of its fields, those that are the same for all direct requests are never changed
 };

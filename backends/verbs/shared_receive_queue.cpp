@@ -26,6 +26,7 @@ Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Device& d
     attributes.attr.max_sge = device.attributes().max_sges;
     queue->hardware_.reset(ibv_create_srq(domain.get(), &attributes));
     if (queue->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_srq");
+    queue->free_mutex_.assume_held();  // no other thread knows the queue
     queue->free_.reserve(depth);
     const LockGuard lock(device.nic().control());
     device.nic().add(*queue);
@@ -78,7 +79,8 @@ SharedReceiveQueue::SharedSlot& SharedReceiveQueue::take_slot() {
 
 Status SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept try {
     const LockGuard lock(mutex_);
-    return support::post_each(requests, posted, [this](const ReceiveRequest& request) { return post(request); });
+    return support::post_each(requests, posted,
+                              [this](const ReceiveRequest& request) VIADUCT_REQUIRES(mutex_) { return post(request); });
 } catch (const std::bad_alloc&) {
     return {Code::NoResources, "out of memory"};
 }

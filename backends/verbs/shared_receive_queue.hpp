@@ -49,24 +49,25 @@ private:
 
     SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context)
         : device_(device), context_(context), depth_(depth) {}
-    Status post(const ReceiveRequest& request);
-    bool make_room() noexcept;
+    Status post(const ReceiveRequest& request) VIADUCT_REQUIRES(mutex_);
+    bool make_room() noexcept VIADUCT_REQUIRES(mutex_);
     SharedSlot& take_slot();
     std::uint32_t known_outstanding() const noexcept;
-    void poll_completions() const noexcept;
+    void poll_completions() const noexcept VIADUCT_REQUIRES(mutex_);
     Status change(ibv_srq_attr attributes, ibv_srq_attr_mask what) noexcept;
 
     Device& device_;
     const std::uint64_t context_;
     SharedQueueOwner hardware_;
     std::atomic<bool> limit_armed_{false};
-    mutable Mutex mutex_;  // guards the members below
-    std::uint32_t depth_;
-    std::uint32_t limit_ = 0;
-    std::unordered_map<CompletionQueue*, std::uint32_t> completions_;  // with the number of endpoints of each
-    mutable Mutex free_mutex_;                                         // guards the members below; innermost lock
-    std::deque<SharedSlot> slots_;  // the maximum number used at the same time so far
-    std::vector<SharedSlot*> free_;
+    mutable Mutex mutex_;
+    std::uint32_t depth_ VIADUCT_GUARDED_BY(mutex_);
+    std::uint32_t limit_ VIADUCT_GUARDED_BY(mutex_) = 0;
+    std::unordered_map<CompletionQueue*, std::uint32_t> completions_
+        VIADUCT_GUARDED_BY(mutex_);                                 // with the number of endpoints of each
+    mutable Mutex free_mutex_;                                      // innermost lock
+    std::deque<SharedSlot> slots_ VIADUCT_GUARDED_BY(free_mutex_);  // the maximum number used at the same time so far
+    std::vector<SharedSlot*> free_ VIADUCT_GUARDED_BY(free_mutex_);
 };
 
 }  // namespace viaduct::verbs

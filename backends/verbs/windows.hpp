@@ -50,9 +50,9 @@ private:
         bool release_requested = false;
     };
 
-    mutable Mutex mutex_;  // guards the members below
-    std::unordered_map<Number, Window> windows_;
-    Number last_ = 0;
+    mutable Mutex mutex_;
+    std::unordered_map<Number, Window> windows_ VIADUCT_GUARDED_BY(mutex_);
+    Number last_ VIADUCT_GUARDED_BY(mutex_) = 0;
 };
 
 /// Has a hardware window while it is bound or about to be bound.

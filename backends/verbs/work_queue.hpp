@@ -81,7 +81,7 @@ public:
     WorkQueue(const WorkQueue&) = delete;
     WorkQueue& operator=(const WorkQueue&) = delete;
 
-    SpinLock& mutex() noexcept { return mutex_; }
+    SpinLock& mutex() const noexcept VIADUCT_RETURNS_LOCK(mutex_) { return mutex_; }
     CompletionQueue& completions() const noexcept { return completions_; }
     std::uint32_t depth() const noexcept { return depth_; }
     std::uint32_t max_sges() const noexcept { return max_sges_; }
@@ -97,15 +97,14 @@ public:
         counters.refusals += refusals_.value();
     }
 
-    // mutex() must be held for the functions below.
-    Mode mode() const noexcept { return mode_; }
-    void set_mode(Mode mode) noexcept {
+    Mode mode() const noexcept VIADUCT_REQUIRES(mutex_) { return mode_; }
+    void set_mode(Mode mode) noexcept VIADUCT_REQUIRES(mutex_) {
         mode_ = mode;
         renew_direct();
     }
-    void activate(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept;
+    void activate(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept VIADUCT_REQUIRES(mutex_);
 
-    // The lock of the completion queue must be held for the functions below.
+    // Called by the completion queue, which holds its lock, for the functions below.
     /// Converts a completion of the hardware. Returns false if it is not reported to the consumer.
     bool complete(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept {
         return complete_plainly(slot, result, completion) || examine(slot, result, completion);
@@ -143,18 +142,22 @@ public:
 
     /// Flushes the requests that the hardware has not completed. The hardware must no longer use the queue. Takes the
     /// lock of the completion queue.
-    void flush() noexcept;
+    void flush() noexcept VIADUCT_REQUIRES(mutex_);
 
     /// For the completion queue, which holds its lock and mutex(): returns the places that are not needed.
-    std::uint32_t give_back() noexcept;
+    std::uint32_t give_back() noexcept VIADUCT_REQUIRES(mutex_);
 
 protected:
     /// Reports whether a request at this position, which is the next one, can be posted to the hardware without further
     /// checks: the queue is live, has room and a place in the completion queue, and set_direct() permits it.
-    bool is_direct(std::uint32_t position) noexcept { return is_known_direct(position) || find_room(position); }
+    bool is_direct(std::uint32_t position) noexcept VIADUCT_REQUIRES(mutex_) {
+        return is_known_direct(position) || find_room(position);
+    }
     /// As is_direct(), but may also return false because a closer look is needed to know.
-    bool is_known_direct(std::uint32_t position) const noexcept { return position != direct_end_; }
-    void set_direct(bool permitted) noexcept {
+    bool is_known_direct(std::uint32_t position) const noexcept VIADUCT_REQUIRES(mutex_) {
+        return position != direct_end_;
+    }
+    void set_direct(bool permitted) noexcept VIADUCT_REQUIRES(mutex_) {
         direct_ = permitted;
         renew_direct();
     }
@@ -168,7 +171,7 @@ protected:
 
     /// Makes sure that there is a place in the completion queue for the next request. Errors: as
     /// CompletionQueue::reserve().
-    Status make_place() noexcept {
+    Status make_place() noexcept VIADUCT_REQUIRES(mutex_) {
         if (outstanding() < places_) return {};
         return add_places();
     }
@@ -179,12 +182,12 @@ protected:
     std::uint32_t position() const noexcept { return posted_.load(std::memory_order_relaxed); }
     Slot& slot_at(std::uint32_t position) noexcept { return ring_[position & mask_]; }
     void push_directly(std::uint32_t position) noexcept { posted_.store(position + 1, std::memory_order_relaxed); }
-    void push() noexcept {
+    void push() noexcept VIADUCT_REQUIRES(mutex_) {
         push_directly(position());
         direct_end_ = position();
         if (prepared_ <= mask_) prepared_ = std::max(prepared_, direct_end_);
     }
-    void unpush() noexcept {
+    void unpush() noexcept VIADUCT_REQUIRES(mutex_) {
         posted_.store(position() - 1, std::memory_order_relaxed);
         direct_end_ = position();  // which may have been at the end
     }
@@ -206,9 +209,9 @@ protected:
 private:
     std::uint32_t in_ring() const noexcept { return position() - retired_.load(std::memory_order_acquire); }
     [[gnu::cold, gnu::noinline]] bool collect() noexcept;
-    [[gnu::cold, gnu::noinline]] Status add_places() noexcept;
-    void renew_direct() noexcept;
-    bool find_room(std::uint32_t position) noexcept {
+    [[gnu::cold, gnu::noinline]] Status add_places() noexcept VIADUCT_REQUIRES(mutex_);
+    void renew_direct() noexcept VIADUCT_REQUIRES(mutex_);
+    bool find_room(std::uint32_t position) noexcept VIADUCT_REQUIRES(mutex_) {
         const std::uint32_t base = retired_.load(std::memory_order_acquire) - waiting_.load(std::memory_order_relaxed);
         if (position - base >= direct_limit_) return false;
         direct_end_ = base + direct_limit_;
@@ -216,7 +219,7 @@ private:
             prepare(position);
         return true;
     }
-    [[gnu::cold, gnu::noinline]] void prepare(std::uint32_t position) noexcept;
+    [[gnu::cold, gnu::noinline]] void prepare(std::uint32_t position) noexcept VIADUCT_REQUIRES(mutex_);
     [[gnu::noinline]] bool examine(const Slot& slot, const ibv_wc& result, Completion& completion) noexcept;
 
     /// Also retires the requests before it: they were unsignaled and succeeded, because failures are reported. The slot
@@ -243,16 +246,19 @@ private:
     std::atomic<std::uint32_t> retired_{0};  // position of the first request that is not complete; written with the
                                              // completion queue's lock held
     std::atomic<std::uint32_t> waiting_{0};  // outstanding requests that are not in the ring
-    SpinLock mutex_;                         // guards the members below
-    Mode mode_ = Mode::Idle;
-    bool direct_ = true;
-    std::uint32_t direct_limit_ = 0;  // of outstanding requests, for direct posts
-    std::uint32_t direct_end_ = 0;    // the position up to which that limit is known to be kept
-    std::uint32_t prepared_ = 0;      // number of slots whose constant fields are set; not before the next slot
-    std::uint32_t places_ = 0;        // in the completion queue
-    Translation translation_;         // guarded by the completion queue's lock, like all members below
-    Link* link_ = nullptr;            // errors are reported to it
-    bool failed_ = false;             // see has_failed()
+    mutable SpinLock mutex_;
+    Mode mode_ VIADUCT_GUARDED_BY(mutex_) = Mode::Idle;
+    bool direct_ VIADUCT_GUARDED_BY(mutex_) = true;
+    std::uint32_t direct_limit_ VIADUCT_GUARDED_BY(mutex_) = 0;  // of outstanding requests, for direct posts
+    std::uint32_t direct_end_ VIADUCT_GUARDED_BY(mutex_) =
+        0;  // the position up to which that limit is known to be kept
+    std::uint32_t prepared_ VIADUCT_GUARDED_BY(mutex_) =
+        0;  // number of slots whose constant fields are set; not before the next slot
+    std::uint32_t places_ VIADUCT_GUARDED_BY(mutex_) = 0;  // in the completion queue
+    // Guarded by the lock of the completion queue, a class that is not defined here:
+    Translation translation_;
+    Link* link_ = nullptr;  // errors are reported to it
+    bool failed_ = false;   // see has_failed()
     support::TrafficCounters<CountedOperation::Receive, CountedOperation::ReceiveImmediate, Way::Device, Way::Device>
         received_;
     Counter refusals_;
