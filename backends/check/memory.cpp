@@ -187,6 +187,7 @@ Pages protect(std::byte* memory, std::uint32_t length, OnTouch on_touch) noexcep
     const auto first = (reinterpret_cast<std::uintptr_t>(memory) + page_bytes - 1) / page_bytes * page_bytes;
     const auto end = (reinterpret_cast<std::uintptr_t>(memory) + length) / page_bytes * page_bytes;
     if (end <= first) return {};
+    const LockGuard lock(memory_lock);
     ProtectedPages* vacant = nullptr;
     for (ProtectedPages& pages : protected_pages) {
         const std::uintptr_t begin = pages.begin.load(std::memory_order_relaxed);
@@ -206,6 +207,7 @@ Pages protect(std::byte* memory, std::uint32_t length, OnTouch on_touch) noexcep
 }
 
 void unprotect(const Pages& wanted) noexcept {
+    const LockGuard lock(memory_lock);
     mprotect(wanted.begin, wanted.bytes, PROT_READ | PROT_WRITE);
     for (ProtectedPages& pages : protected_pages)
         if (pages.begin.load(std::memory_order_relaxed) == reinterpret_cast<std::uintptr_t>(wanted.begin))

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <thread>
 
 #include "backends/check/place.hpp"
 #include "core/base/guarded_memory.hpp"
@@ -555,9 +556,10 @@ void Tracker::overlapping_posts(Connection& connection, QueueKind kind) noexcept
 }
 
 void Tracker::released(const void* address, std::uint64_t length, const char* how, std::uint32_t key) noexcept {
-    if (posted_ == 0 || Lock::is_held()) return;  // the latter: memory of the checker
+    if (posted_ == 0 || Lock::is_held() || is_renewing_child()) return;  // the latter two: memory of the library
     const auto* const begin = static_cast<const std::byte*>(address);
-    const LockGuard lock(mutex_);
+    if (!lock_patiently()) return;
+    const LockGuard lock(mutex_, std::adopt_lock);
     for (Connection* connection : connections_)
         for (Queue* queue : {&connection->send, &connection->receive, connection->shared_receives.get()})
             for (Record* record = queue == nullptr ? nullptr : queue->first; record != nullptr; record = record->next) {
@@ -572,6 +574,16 @@ void Tracker::released(const void* address, std::uint64_t length, const char* ho
                                         static_cast<void*>(piece.address), how));
                 }
             }
+}
+
+/// The caller of free(3) may hold a lock of the front-end for which a thread with this lock waits.
+bool Tracker::lock_patiently() noexcept {
+    const auto end = Clock::now() + std::chrono::milliseconds(10);
+    while (!mutex_.try_lock()) {
+        if (Clock::now() > end) return false;
+        std::this_thread::yield();
+    }
+    return true;
 }
 
 void Tracker::touched(const void* address, bool writes) noexcept {

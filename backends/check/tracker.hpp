@@ -213,6 +213,7 @@ private:
     void check_order(Record& record, bool fenced) noexcept;
     void check_flushes(Record& record, const SendRequest& request) noexcept;
     void check_room(Record& record, bool fills_queue) noexcept;
+    bool lock_patiently() noexcept VIADUCT_TRY_ACQUIRE(true, mutex_);
     void check_waits(Connection& connection, Clock::duration took) noexcept;
     void tell_waits(Connection& connection) noexcept;
     void tell_objects() noexcept;

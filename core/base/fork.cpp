@@ -33,6 +33,7 @@ struct Forking {
     ProcessMutex* first VIADUCT_GUARDED_BY(list_mutex) = nullptr;
     std::vector<bool> closed_in_children VIADUCT_GUARDED_BY(list_mutex);  // by descriptor
     std::atomic<std::uint32_t> forks{0};
+    std::atomic<bool> is_renewing{false};
 };
 
 namespace {
@@ -66,13 +67,17 @@ void Forking::prepare() noexcept {
 
 void Forking::renew_child() noexcept {
     ++forks;
+    is_renewing = true;
     for (std::size_t fd = 0; fd < closed_in_children.size(); ++fd)
         if (closed_in_children[fd]) close(static_cast<int>(fd));
     closed_in_children.clear();
     for (ProcessMutex* mutex = first; mutex != nullptr; mutex = mutex->next_)
         if (mutex->renew_ != nullptr) mutex->renew_(mutex->state_);
+    is_renewing = false;
     unlock_all();
 }
+
+bool is_renewing_child() noexcept { return forking().is_renewing.load(std::memory_order_relaxed); }
 
 std::uint32_t forks() noexcept { return forking().forks.load(std::memory_order_relaxed); }
 

@@ -48,6 +48,9 @@ private:
     ProcessMutex* next_ = nullptr;
 };
 
+/// Whether a child is being renewed, by its only thread.
+VIADUCT_EXPORT bool is_renewing_child() noexcept;
+
 /// As long as it exists, forked children close a descriptor, unless memory runs out. Does not own the descriptor, and
 /// must be destroyed before that is closed.
 class VIADUCT_EXPORT ClosedInChildren {

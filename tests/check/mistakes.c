@@ -4,6 +4,7 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "end.h"
@@ -45,6 +46,20 @@ static void none(void) {
     rdma_write(&end, 0, 64);
     rdma_read(&end, 0, 64);
     post_receive(&end);
+    ask();
+    wait_receive(&end);
+}
+
+/* A child has requests that are its parent's, whatever it frees. */
+static void forks(void) {
+    post_receive(&end);
+    const pid_t child = fork();
+    if (child == 0) {
+        free(malloc(MEMORY));
+        exit(0);
+    }
+    int status = 1;
+    if (waitpid(child, &status, 0) != child || status != 0) stop("the child has failed");
     ask();
     wait_receive(&end);
 }
@@ -140,6 +155,7 @@ static const struct {
     const char* name;
     void (*run)(void);
 } mistakes[] = {{"none", none},
+                {"forks", forks},
                 {"sends", change_data},
                 {"receives", change_buffer},
                 {"reads", reads},

@@ -64,10 +64,11 @@ def run():
     return both
 
 
+@pytest.mark.parametrize("program", ["none", "forks"])
 @pytest.mark.parametrize("api", APIS)
-def test_a_correct_program(viaduct_check, run, api):
+def test_a_correct_program(viaduct_check, run, api, program):
     viaduct_check("1,pages")
-    run(BUILD / f"tests/check/mistakes_{api}", ["none"], "none")
+    run(BUILD / f"tests/check/mistakes_{api}", ["none"], program)
 
 
 @pytest.mark.parametrize("api, mistake", [(api, name) for name, (_, _, apis) in MISTAKES.items() for api in apis])
