@@ -143,7 +143,7 @@ void ListeningPort::on_request(CmEvent& event, const Handshake& handshake) {
         refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = handshake.framed});
         return;
     }
-    listener->add(std::make_unique<Request>(listener->nic(), std::move(event), handshake));
+    listener->add(event, handshake);
 }
 
 /// Destroying a connector may destroy the port.
@@ -191,8 +191,11 @@ int Listener::fd() const noexcept {
     return readable_.fd();
 }
 
-void Listener::add(std::unique_ptr<Request> request) {
-    requests_.push_back(std::move(request));
+/// Takes memory for the list first: a request must not be destroyed with the lock held.
+void Listener::add(CmEvent& event, const Handshake& handshake) {
+    std::list<std::unique_ptr<Request>> added(1);
+    added.front() = std::make_unique<Request>(nic_, std::move(event), handshake);
+    requests_.splice(requests_.end(), added);
     readable_.set(true);
 }
 

@@ -102,7 +102,7 @@ public:
     // The control lock must be held for the functions below.
     const std::shared_ptr<Nic>& nic() const noexcept { return nic_; }
     std::uint64_t service() const noexcept { return service_; }
-    void add(std::unique_ptr<Request> request);
+    void add(CmEvent& event, const Handshake& handshake);
     void lose_port() noexcept;
 
 private:
