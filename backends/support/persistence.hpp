@@ -15,6 +15,7 @@
 #include <tuple>
 
 #include "backends/support/memory_map.hpp"
+#include "core/base/fork.hpp"
 #include "core/base/settings.hpp"
 #include "viaduct/detail/export.hpp"
 #include "viaduct/detail/mutex.hpp"
@@ -24,6 +25,9 @@ namespace viaduct::support {
 class Persistence {
 public:
     explicit Persistence(const PmemSetting& setting);
+    ~Persistence() { mutex_.retire(); }
+    Persistence(const Persistence&) = delete;
+    Persistence& operator=(const Persistence&) = delete;
 
     /// The one of this process; null unless VIADUCT_PMEM asks for it.
     static Persistence* of_process() noexcept;
@@ -67,7 +71,7 @@ private:
     void cut_later() noexcept VIADUCT_REQUIRES(mutex_);
     [[noreturn]] void cut() noexcept VIADUCT_REQUIRES(mutex_);
 
-    Mutex mutex_;
+    ProcessMutex mutex_;
     std::mt19937_64 random_ VIADUCT_GUARDED_BY(mutex_);
     std::uint64_t cut_at_ VIADUCT_GUARDED_BY(mutex_) = 0;  // the number of a flush; 0: none
     Moment moment_ VIADUCT_GUARDED_BY(mutex_) = Moment::BeforeEffect;

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "core/base/fork.hpp"
 #include "releases.hpp"
 #include "viaduct/detail/mutex.hpp"
 
@@ -32,7 +33,7 @@ public:
     void forget(DAT_IA_HANDLE ia);
 
 private:
-    Mutex mutex_;
+    ProcessMutex mutex_;
     std::map<std::pair<DAT_IA_HANDLE, DAT_LMR_CONTEXT>, DAT_LMR_HANDLE> regions_ VIADUCT_GUARDED_BY(mutex_);
 };
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "api/udat/registry/dispatch.hpp"
+#include "core/base/fork.hpp"
 #include "viaduct/detail/mutex.hpp"
 
 using namespace viaduct::dat;
@@ -14,7 +15,7 @@ constexpr const char* call_name = "dat_extension_op";
 
 /// The providers of queried adapters, by the providers' handles.
 struct Queries {
-    viaduct::Mutex mutex;
+    viaduct::ProcessMutex mutex;
     std::map<DAT_HANDLE, Provider> open VIADUCT_GUARDED_BY(mutex);
 };
 
