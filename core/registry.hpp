@@ -32,8 +32,8 @@ private:
     const Address local_;
 };
 
-/// Locks: `attendance` is taken before `lock`, and before all locks of backends. `lock` is taken while locks of
-/// backends are held, so no function of a backend may be called with it held, except those that take no lock.
+/// Locks: `attendance` is taken before `lock`, and before all locks of backends. With `lock` held, only functions of
+/// backends that take no lock may be called.
 ///
 /// A forked child starts with an empty registry: the devices that it inherits are those of its parent.
 class Registry {

@@ -112,7 +112,7 @@ public:
     void for_each_connection(Visit visit) noexcept;
 
     /// Held in shared mode while the agent, or a consumer that polls an oversubscribed queue, transfers data for an
-    /// endpoint.
+    /// endpoint, and while a connection ends.
     SharedMutex& serving() noexcept { return serving_; }
 
     /// Waits until no thread serves an endpoint with a region that was removed before this call.

@@ -130,7 +130,7 @@ private:
 
     const HostAddress host_;
     const std::unique_ptr<Transport> transport_;
-    Mutex mutex_;  // guards the members below, and all that belongs to the devices; no function but ~Node() takes it
+    Mutex mutex_;  // guards the members below, and all that belongs to the devices; taken with Guard
     UniqueFd links_fd_;
     Regions regions_;
     std::unordered_map<std::uint64_t, std::shared_ptr<Link>> links_;  // by their ids

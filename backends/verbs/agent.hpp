@@ -90,7 +90,7 @@ public:
     ~Agent();
 
     /// The control lock, which guards all connections, listeners and requests of the card. It is acquired before all
-    /// other locks and never held while sleeping. The clients of the reactor are called with it.
+    /// other locks of the backend and never held while sleeping. The clients of the reactor are called with it.
     Mutex& control() noexcept VIADUCT_RETURNS_LOCK(control_) { return control_; }
     rdma_event_channel* channel() const noexcept { return channel_.get(); }
 

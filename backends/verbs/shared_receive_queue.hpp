@@ -17,7 +17,7 @@ namespace viaduct::verbs {
 class Device;
 class ProtectionDomain;
 
-/// Thread-safe. Lock order: this mutex, then the mutexes of the completion queues.
+/// Thread-safe. Lock order: the locks of the work queues, this mutex, then those of the completion queues.
 class SharedReceiveQueue final : public backend::SharedReceiveQueue {
 public:
     static Result<std::unique_ptr<SharedReceiveQueue>> create(Device& device, const ProtectionDomain& domain,

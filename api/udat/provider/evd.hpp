@@ -142,7 +142,7 @@ private:
 
     BiasedLock taking_;  // held by threads that take events, never by those that post them
 
-    mutable SpinLock lock_;  // innermost lock
+    mutable SpinLock lock_;  // never held while a backend is called
     Fifo<Queued> events_ VIADUCT_GUARDED_BY(lock_);
     ReadableFlag news_ VIADUCT_GUARDED_BY(lock_);        // since arm()
     std::atomic<std::size_t> count_{0};                  // size of events_, to be read without the lock
