@@ -241,10 +241,9 @@ Reason Vi::why_not_postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE mem
                        memory);
     if (domain != domain_.load(std::memory_order_relaxed))
         return explain("the memory of handle %#x has another protection tag than the VI", memory);
-    return explain(
-        "the descriptor is not inside the memory of handle %#x, which has %llu bytes at %p", memory,
-        static_cast<unsigned long long>(region.room.load(std::memory_order_relaxed) + sizeof(VIP_CONTROL_SEGMENT)),
-        reinterpret_cast<void*>(region.begin.load(std::memory_order_relaxed)));
+    const unsigned long long bytes = region.room.load(std::memory_order_relaxed) + sizeof(VIP_CONTROL_SEGMENT);
+    return explain("the descriptor is not inside the memory of handle %#x, which has %llu bytes at %p", memory, bytes,
+                   reinterpret_cast<void*>(region.begin.load(std::memory_order_relaxed)));
 }
 
 /// The descriptor was not posted. As with hardware, the program is notified later by an asynchronous error (guide,
