@@ -212,7 +212,8 @@ VIP_RETURN Vi::post_any_send(VIP_DESCRIPTOR* descriptor) noexcept {
     const SendRequest request = read_send(*descriptor, limits());
     if (request.fault != CompletionCode::Success) explain_fault(*descriptor, QueueKind::Send, request.fault);
     descriptor->CS.Status = 0;
-    const Status status = endpoint_->post_send(request);
+    std::size_t posted = 0;
+    const Status status = endpoint_->post_send({&request, 1}, posted);
     return status.ok() ? VIP_SUCCESS : not_posted(status, descriptor, QueueKind::Send);
 }
 
@@ -220,7 +221,8 @@ VIP_RETURN Vi::post_any_receive(VIP_DESCRIPTOR* descriptor) noexcept {
     const ReceiveRequest request = read_receive(*descriptor, max_segments_);
     if (request.fault != CompletionCode::Success) explain_fault(*descriptor, QueueKind::Receive, request.fault);
     descriptor->CS.Status = 0;
-    const Status status = endpoint_->post_receive(request);
+    std::size_t posted = 0;
+    const Status status = endpoint_->post_receive({&request, 1}, posted);
     return status.ok() ? VIP_SUCCESS : not_posted(status, descriptor, QueueKind::Receive);
 }
 

@@ -220,8 +220,8 @@ bool ReceiveQueue::receive_one_as_owner(const wire::Slot& slot, std::uint8_t fla
     if (entries_.empty() || !deliver<Kind::Any>(slot, flags, entries_.front(), out))
         return completions_.find_one_as_owner(out);
     const bool owes = consume_delivered(1, out.bytes, way_of(flags), slot);
-    if (owes || out.bytes == wire::fragment_bytes) ring_.confirm();
-    confirm_if_due(flags);
+    if (owes || is_urgent(flags) || out.bytes == wire::fragment_bytes) ring_.confirm();
+    if (!is_urgent(flags)) confirm_if_due(flags);
     lock().unlock_as_owner();
     return true;
 }

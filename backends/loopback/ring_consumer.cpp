@@ -31,18 +31,6 @@ void RingConsumer::withdraw() noexcept {
     posted_.store(0, std::memory_order_relaxed);
 }
 
-void RingConsumer::confirm_quietly() noexcept {
-    confirmed_ = next_.load(std::memory_order_relaxed);
-    ring_.direction->consumer.consumed.store(confirmed_, std::memory_order_release);
-}
-
-void RingConsumer::confirm() noexcept {
-    if (confirmed_ == next_.load(std::memory_order_relaxed)) return;
-    confirm_quietly();
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (is_producer_waiting()) ring_producer();
-}
-
 void RingConsumer::ring_producer() noexcept {
     rings_.add();
     ring_.ring();

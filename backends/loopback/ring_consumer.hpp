@@ -71,9 +71,18 @@ public:
     }
 
     /// Tells the producer how many slots are consumed, and rings it if it waits.
-    void confirm() noexcept;
+    void confirm() noexcept {
+        if (confirmed_ == position()) return;
+        confirm_quietly();
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        if (is_producer_waiting()) [[unlikely]]
+            ring_producer();
+    }
     /// The same, but does not look whether the producer waits.
-    void confirm_quietly() noexcept;
+    void confirm_quietly() noexcept {
+        confirmed_ = position();
+        ring_.direction->consumer.consumed.store(confirmed_, std::memory_order_release);
+    }
 
     /// Reports whether the producer waits for confirmations or receives.
     bool is_producer_waiting() const noexcept {

@@ -141,7 +141,6 @@ inline SendQueue::Posted SendQueue::post_directly(const SendRequest& request) no
     const std::uint32_t length = request.sges[0].length;
     if (length >= direct_below_.of(kind, opcode) || !entries_.empty() || !has_room()) return Posted::No;
     if (kind == Kind::Short && length > most_short(opcode)) __builtin_unreachable();  // so a copy needs no call
-    if (request.fault != CompletionCode::Success) return Posted::No;
     if constexpr (opcode == Opcode::Send) return send_directly<kind>(request, length);
     constexpr RemoteUse use = opcode == Opcode::RdmaRead ? RemoteUse::Read : RemoteUse::Write;
     return access_directly<kind, use>(request, length);
@@ -149,7 +148,7 @@ inline SendQueue::Posted SendQueue::post_directly(const SendRequest& request) no
 
 /// The same for any request.
 inline SendQueue::Posted SendQueue::post_any_directly(const SendRequest& request) noexcept {
-    if (request.sges.size() != 1) return Posted::No;
+    if (request.sges.size() != 1 || request.fault != CompletionCode::Success) return Posted::No;
     switch (request.opcode) {
         case Opcode::Send: return post_directly<Kind::Any, Opcode::Send>(request);
         case Opcode::RdmaWrite: return post_directly<Kind::Any, Opcode::RdmaWrite>(request);

@@ -118,9 +118,7 @@ const Status* ReceiveQueue::post_again() noexcept {
 }
 
 bool ReceiveQueue::try_post(const ReceiveRequest& request) noexcept {
-    if (request.sges.size() != 1 || request.fault != CompletionCode::Success || !regions_.plain() ||
-        !mutex().try_lock())
-        return false;
+    if (request.sges.size() != 1 || !regions_.plain() || !mutex().try_lock()) return false;
     const std::uint32_t place = position();
     if (is_direct(place)) return post_directly(place, request.context, request.sges.front()) == nullptr;
     mutex().unlock();

@@ -337,7 +337,7 @@ const Status* SendQueue::post_again(Opcode opcode) noexcept {
 }
 
 bool SendQueue::try_post(const SendRequest& request) noexcept {
-    if (request.sges.size() != 1 || request.with_immediate || request.fault != CompletionCode::Success) return false;
+    if (request.sges.size() != 1 || request.with_immediate) return false;
     const Sge piece = request.sges.front();
     const unsigned flags = (request.fence ? IBV_SEND_FENCE : 0) | (request.signaled ? IBV_SEND_SIGNALED : 0) |
                            (request.solicited ? IBV_SEND_SOLICITED : 0);

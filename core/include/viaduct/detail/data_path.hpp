@@ -52,8 +52,8 @@ public:
     /// As post_receive(). If the endpoint is not connected, the requests complete as Flushed.
     virtual Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept = 0;
 
-    /// Posts a request if the backend can do so without a list of requests. Otherwise returns false and has posted
-    /// nothing; post_send() then posts it or reports why not.
+    /// Posts a request without a `fault` if the backend can do so without a list of requests. Otherwise returns false
+    /// and has posted nothing; post_send() then posts it or reports why not.
     virtual bool try_post_send(const SendRequest& request) noexcept {
         (void)request;
         return false;
