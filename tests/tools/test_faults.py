@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 
-HOST = "127.0.0.1"
+HOST = os.environ.get("TEST_HOST", "127.0.0.1")
 PATIENCE_S = 60
 API, PROGRAM = sys.argv[1:]
 RETRY = {"VIADUCT_CONNECT_RETRY_MS": "20000", "VIADUCT_LOG": "info"}
