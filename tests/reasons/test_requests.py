@@ -48,8 +48,11 @@ class Port(End):
     def send(self, change=lambda raw: None, **arguments):
         self.vi.post_send(self.descriptor(change, **arguments))
 
+    def access(self, operation, remote, **arguments):
+        self.send(operation=self.vipl.Operation[operation], remote=self.vipl.Remote(*remote), **arguments)
+
     def write(self, remote, **arguments):
-        self.send(operation=self.vipl.Operation.RDMAWRITE, remote=self.vipl.Remote(*remote), **arguments)
+        self.access("RDMAWRITE", remote, **arguments)
 
     def post_at(self, address, handle):
         """Posts whatever is there."""
@@ -257,11 +260,16 @@ def test_write_to_a_wrong_place(place, words):
 
 
 @pytest.mark.parametrize("of_memory", [True, False])
-def test_write_without_the_right(of_memory):
+@pytest.mark.parametrize("access", ["write", "read"])
+def test_access_without_the_right(access, of_memory):
+    other = {"write": "read", "read": "write"}[access]
+
     def server(port):
         if of_memory:
-            port.memory = port.register(enable_rdma_read=True)
-    server_log, log = pair(lambda port, remote: port.write(remote), server, reliability_level=4,
-                           server_attributes={"enable_rdma_write": of_memory})
-    refused(server_log, "RDMA write")
-    said_once(log + server_log, "does not permit remote writes", "region or window" if of_memory else "endpoint")
+            port.memory = port.register(**{f"enable_rdma_{other}": True})
+
+    def client(port, remote):
+        port.access(f"RDMA{access.upper()}", remote)
+    server_log, log = pair(client, server, reliability_level=4, server_attributes={f"enable_rdma_{access}": of_memory})
+    refused(server_log, f"RDMA {access}")
+    said_once(log + server_log, f"does not permit remote {access}s", "region or window" if of_memory else "endpoint")
