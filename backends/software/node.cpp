@@ -156,7 +156,7 @@ bool Node::progress() noexcept {
             arrived = link->work() || arrived;
         }
     if (links_.size() > looked_at && (!arrived || ++rounds_ % rounds_between_looks == 0))
-        arrived = wait_for_links() || arrived;
+        arrived = work_on_ready_links() || arrived;
     if (owing_.empty()) return arrived;
     if (!arrived || ++rounds_owing_ >= max_rounds_owing) acknowledge();
     return arrived;
@@ -170,7 +170,7 @@ void Node::poll() noexcept {
 }
 
 /// Asks the system which links have something.
-bool Node::wait_for_links() noexcept {
+bool Node::work_on_ready_links() noexcept {
     std::array<epoll_event, 16> events;
     const int count = epoll_wait(links_fd_.get(), events.data(), static_cast<int>(events.size()), 0);
     bool arrived = false;

@@ -125,7 +125,7 @@ private:
     Node(const HostAddress& host, std::unique_ptr<Transport> transport);
     bool has_finished() noexcept;
     void end_connections() noexcept;
-    bool wait_for_links() noexcept;
+    bool work_on_ready_links() noexcept;
     void prefer(Link& link) noexcept;
 
     const HostAddress host_;
