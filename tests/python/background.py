@@ -20,6 +20,9 @@ class Background:
         except BaseException as error:
             self._error = error
 
+    def runs(self):
+        return self._thread.is_alive()
+
     def result(self):
         self._thread.join(TIMEOUT)
         assert not self._thread.is_alive(), "a call hangs"

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 from background import Background
-from dat_pair import DISCONNECTED, TIMEOUT, Pair, Side, free_qual, ia
+from dat_pair import DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia
 from viaduct import dat
 
 
@@ -25,6 +25,33 @@ def runs(main):
     def test(*arguments, **fixtures):
         asyncio.run(asyncio.wait_for(main(*arguments, **fixtures), TIMEOUT))
     return test
+
+
+def test_an_evd_is_resized_while_connections_begin_and_end(ia):
+    """Its events come from threads of the backend, which hold locks of their own."""
+    events = ia.evd_create(64, dat.EvdFlags.DTO | dat.EvdFlags.RMR_BIND | dat.EvdFlags.CONNECTION)
+    requests = ia.evd_create(16, dat.EvdFlags.CR)
+    pz = ia.pz_create()
+    client, server = (ia.ep_create(pz, events, events, events) for _ in range(2))
+    psp = ia.psp_create_any(requests)
+
+    def both_get(number):
+        assert [events.wait(TIMEOUT).event_number for _ in (client, server)] == [number] * 2
+
+    def connect_and_disconnect():
+        for _ in range(200):
+            client.connect(ia.address, psp.conn_qual, TIMEOUT)
+            requests.wait(TIMEOUT).cr.accept(server)
+            both_get(ESTABLISHED)
+            client.disconnect()
+            both_get(DISCONNECTED)
+            client.reset()
+            server.reset()
+    connecting = Background(connect_and_disconnect)
+    while connecting.runs():
+        events.resize(64)
+        events.resize(128)
+    connecting.result()
 
 
 # ---- Waiting in threads ----------------------------------------------------------------------------------------------
