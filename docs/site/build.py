@@ -1,0 +1,296 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Builds the documentation site in build/docs; `./dev docs` runs it. From the pages of the repository, the manual pages,
+the headers and the examples it writes pages for Sphinx to build/site/pages, with links between them and with diagrams,
+then calls Doxygen and Sphinx, and checks the links of the result."""
+import dataclasses
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import check
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORK, SITE = ROOT / "build/site", ROOT / "build/docs"
+PAGES = WORK / "pages"
+TEMPLATES = {"docs/site/tutorial.md", "docs/site/navigation.md"}
+MARKDOWN = sorted({str(page.relative_to(ROOT)) for folder in ("docs", "examples", "tests")
+                   for page in (ROOT / folder).rglob("*.md")} - TEMPLATES) + [
+                       "README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+LANGUAGES = {".c": "c", ".h": "c", ".hpp": "cpp", ".cpp": "cpp", ".py": "python", ".sh": "sh", ".json": "json"}
+# Of each tutorial: the name of the API, the file with its calls, and the program that uses them.
+TUTORIALS = {"vipl": ("VIPL", "vipl/end.h", "hello.c"), "dat": ("DAT", "dat/end.h", "hello.c"),
+             "rpma": ("librpma", "rpma/end.h", "hello.c"), "core": ("the core, in C++", "core/end.hpp", "core/hello.cpp"),
+             "python": ("the core, in Python", "python/end.py", "python/hello.py")}
+MANUALS = {"vipl": ("VIPL", "api/vipl"), "dat": ("DAT", "api/udat"), "rpma": ("librpma", "api/rpma"),
+           "tools": ("Tools and settings", "[ct]o*")}
+written: set[pathlib.Path] = set()
+
+
+def write(name: str, text: str) -> None:
+    """Leaves files alone that are as they should be, so that Sphinx need not read them again."""
+    path = PAGES / name
+    written.add(path)
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def run(*command: str, text: str | None = None) -> str:
+    done = subprocess.run(command, cwd=ROOT, input=text, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{command[0]} failed\n{done.stdout}")
+    return done.stdout
+
+
+def toctree(names: list[str], *options: str) -> str:
+    return "\n".join(["```{toctree}", *options, "", *(f"/{name}" for name in names), "```", ""])
+
+
+# ---- Links ----
+
+def page_of(path: str) -> str:
+    """The page that shows a file or directory of the repository. Makes it if it is not one of those that exist anyway."""
+    if path in MARKDOWN:
+        return "index.md" if path == "README.md" else path
+    if "/man/" in path:
+        return f"man/{pathlib.Path(path).name}.rst"
+    if path.startswith("core/include/viaduct/") and "detail" not in path:
+        return f"{path}.rst"
+    if (ROOT / path).is_dir():
+        return page_of(f"{path}/README.md") if f"{path}/README.md" in MARKDOWN else directory_page(path)
+    return source_page(path)
+
+
+@functools.cache
+def directory_page(path: str) -> str:
+    pages = [page_of(str(file.relative_to(ROOT))) for file in sorted((ROOT / path).iterdir()) if file.is_file()]
+    write(f"{path}/index.md", f"---\norphan: true\n---\n# {path}\n\n" + toctree([re.sub(r"\.(md|rst)$", "", page) for page in pages]))
+    return f"{path}/index.md"
+
+
+@functools.cache
+def source_page(path: str) -> str:
+    file = ROOT / path
+    there = os.path.relpath(file, (PAGES / path).parent)
+    write(f"{path}.rst", f":orphan:\n\n{path}\n{'=' * len(path)}\n\n.. literalinclude:: {there}\n"
+                         f"   :language: {LANGUAGES.get(file.suffix, 'none')}\n")
+    return f"{path}.rst"
+
+
+def with_links(text: str, page: str) -> str:
+    """Makes links to files of the repository those to their pages."""
+    here = os.path.dirname(page)
+
+    def resolved(match: re.Match[str]) -> str:
+        name, _, anchor = match[1].partition("#")
+        if "://" in name or not name:
+            return match[0]
+        target = os.path.relpath(page_of(os.path.normpath(os.path.join(here, name))), here or ".")
+        return f"]({target}{'#' if anchor else ''}{anchor})"
+
+    parts = re.split(r"(?ms)(^```.*?^```$)", text)
+    return "".join(part if i % 2 else re.sub(r"\]\(([^)\s]+)\)", resolved, part) for i, part in enumerate(parts))
+
+
+# ---- Diagrams ----
+
+def flowchart_to_dot(lines: list[str]) -> str:
+    """Of the flowcharts of Mermaid, what the pages use."""
+    out = ['digraph { compound=true; node [shape=box style="filled,rounded" fillcolor="#eef3fa"];']
+    node = r'(\w+)(?:\["([^"]*)"\])?'
+
+    def name(identifier: str, label: str | None) -> str:
+        if label:
+            out.append(f'{identifier} [label="{label}"];'.replace("<br/>", r"\n"))
+        return identifier
+
+    for line in lines:
+        if found := re.fullmatch(r'subgraph (\w+)\["(.*)"\]', line):
+            out.append(f'subgraph cluster_{found[1]} {{ label="{found[2]}"; style=rounded; color=gray;')
+        elif line == "end":
+            out.append("}")
+        elif found := re.fullmatch(node + r" (?:-->|-- (.*?) -->|-\. (.*?) \.->) " + node, line):
+            style = f'label="{found[3] or found[4] or ""}"' + (" style=dashed" if found[4] else "")
+            out.append(f"{name(found[1], found[2])} -> {name(found[5], found[6])} [{style}];")
+        elif found := re.fullmatch(node, line):
+            name(found[1], found[2])
+        else:
+            sys.exit(f"a flowchart has a line that cannot be drawn: {line}")
+    return "\n".join([*out, "}"])
+
+
+def states_to_dot(lines: list[str]) -> str:
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for line in lines:
+        found = re.fullmatch(r"(\S+) --> (\w+)(?: : (.*))?", line) or sys.exit(f"not a transition: {line}")
+        arrows.setdefault((found[1], found[2]), []).append(found[3] or "")
+    edges = ['"{}" -> "{}" [label="{}"];'.format(*ends, r"\n".join(labels)) for ends, labels in arrows.items()]
+    return "\n".join(['digraph { node [shape=box style="filled,rounded" fillcolor="#eef3fa"];',
+                      '"[*]" [label="" shape=circle width=0.2 fillcolor=black];', *edges, "}"])
+
+
+def sequence_to_msc(lines: list[str]) -> str:
+    ends, arcs = [], []
+    for line in lines:
+        if found := re.fullmatch(r"participant (\w+) as (.*)", line):
+            ends.append(f'{found[1]} [label="{found[2]}"]')
+        elif found := re.fullmatch(r"(\w+)->>(\w+): (.*)", line):
+            arcs.append(f'{found[1]}=>{found[2]} [label="{found[3]}"];')
+        elif found := re.fullmatch(r"Note over (\w+): (.*)", line):
+            arcs.append(f'{found[1]} note {found[1]} [label="{found[2]}"];')
+        elif found := re.fullmatch(r"(?:alt|else) (.*)", line):
+            arcs.append(f'--- [label="{found[1]}"];')
+        elif line == "end":
+            arcs.append("---;")
+        else:
+            sys.exit(f"a sequence diagram has a line that cannot be drawn: {line}")
+    return "\n".join(['msc { wordwraparcs=on, hscale="1.1";', ", ".join(ends) + ";", *arcs, "}"])
+
+
+def with_diagrams(text: str, page: str) -> str:
+    """Draws the diagrams, which are in the language of Mermaid, because GitHub shows it."""
+    stem = os.path.splitext(page)[0]
+
+    def drawn(match: re.Match[str]) -> str:
+        kind, *lines = [line.strip() for line in match[1].strip().splitlines()]
+        name = f"{stem}-{match.start()}.svg"
+        (PAGES / name).parent.mkdir(parents=True, exist_ok=True)
+        written.add(PAGES / name)
+        if kind == "sequenceDiagram":
+            run("mscgen", "-T", "svg", "-o", str(PAGES / name), text=sequence_to_msc(lines))
+        else:
+            convert = states_to_dot if kind.startswith("stateDiagram") else flowchart_to_dot
+            run("dot", "-Tsvg", f"-o{PAGES / name}", text=convert(lines))
+        return f"```{{image}} {os.path.basename(name)}\n:class: diagram\n:alt: A diagram; its text is in {page}\n```"
+
+    return re.sub(r"(?ms)^```mermaid\n(.*?)^```$", drawn, text)
+
+
+# ---- Pages ----
+
+def markdown_pages() -> None:
+    navigation = (ROOT / "docs/site/navigation.md").read_text()
+    for page in MARKDOWN:
+        text = with_diagrams(with_links((ROOT / page).read_text(), page), page)
+        write(page_of(page), text + ("\n" + navigation if page == "README.md" else ""))
+
+
+@dataclasses.dataclass
+class Manual:
+    path: pathlib.Path
+
+    def __post_init__(self):
+        self.source = self.path.read_text()
+        self.section = self.path.suffix[1:]
+        self.page = f"man/{self.path.name}"
+        self.names = re.findall(r"^\.Nm (\S+)", self.source.split(".Sh DESCRIPTION")[0].split(".Sh SYNOPSIS")[0], re.M)
+        self.about = re.search(r"^\.Nd (.*)", self.source, re.M)[1]
+        self.title = f"{self.path.stem}({self.section})"
+
+
+def manual_pages() -> None:
+    """mandoc makes HTML of them, and lists of the pages of each API say what is where."""
+    groups = {group: [Manual(path) for path in sorted(ROOT.glob(f"{folder}/man/*.[1-9]*"))]
+              for group, (_, folder) in MANUALS.items()}
+    pages = {f"{name}.{manual.section}": manual for manuals in groups.values() for manual in manuals
+             for name in {*manual.names, manual.path.stem}}
+    (WORK / "manual.txt").write_text("".join(f"{key.rpartition('.')[0]} {manual.page}\n" for key, manual in pages.items()))
+
+    def reference(match: re.Match[str]) -> str:
+        manual = pages.get(match[1])
+        return f'<a class="Xr" href="{manual.path.name}.html">{match[2]}</a>' if manual else match[2]
+
+    for manual in (manual for manuals in groups.values() for manual in manuals):
+        page = run("mandoc", "-T", "html", "-O", "fragment,man=%N.%S", str(manual.path))
+        page = re.sub(r'(?s)<table class="(head|foot)">.*?</table>', "", page)
+        page = re.sub(r"<(/?)h2", r"<\1h3", page)
+        page = re.sub(r"<(/?)h1", r"<\1h2", page)
+        page = re.sub(r'(?s)<a class="Xr" href="([^"]*)"[^>]*>(.*?)</a>', reference, page)
+        (PAGES / "man").mkdir(parents=True, exist_ok=True)
+        write(f"{manual.page}.html", page)
+        write(f"{manual.page}.rst", f"{manual.title}\n{'=' * len(manual.title)}\n\n"
+                                    f".. raw:: html\n   :file: {manual.path.name}.html\n")
+    for group, manuals in groups.items():
+        rows = [f"| [{', '.join(manual.names) or manual.path.stem}]({manual.path.name}.rst) | {manual.section} | "
+                f"{manual.about} |" for manual in manuals]
+        write(f"man/{group}.md", "\n".join([f"# {MANUALS[group][0]}: manual pages", "", "| name | section | what |",
+                                            "|---|---|---|", *rows, "",
+                                            toctree([manual.page for manual in manuals], ":hidden:")]))
+
+
+def end_of(step: str, lines: list[str], python: bool) -> int:
+    """The line behind the definition of a step."""
+    start = next(i for i, line in enumerate(lines)
+                 if re.match(rf" *(?:async )?def {step}\(" if python else rf"(?:static )?inline [^;=]*?\b{step}\(", line))
+    if not python and re.search(r"\}( +/[/*].*)?$", lines[start]):
+        return start + 1
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    return next((i for i, line in enumerate(lines[start + 1:], start + 1) if line.strip() and
+                 (len(line) - len(line.lstrip()) <= indent if python else line.startswith("}"))), len(lines)) + (not python)
+
+
+def tutorials() -> None:
+    """Of each API: the template, with the parts of the API's file in examples/."""
+    template = (ROOT / "docs/site/tutorial.md").read_text()
+    for name, (api, end, program) in TUTORIALS.items():
+        python = end.endswith(".py")
+        lines, position = (ROOT / "examples" / end).read_text().splitlines()[1:], 0
+        language = LANGUAGES[pathlib.Path(end).suffix]
+
+        def part(match: re.Match[str]) -> str:
+            nonlocal position
+            steps = match[1].split()
+            begin = position
+            last = "__init__" if python and steps[-1] == "create_endpoint" else steps[-1]
+            position = len(lines) if last == "serve_clients" else end_of(last, lines, python)
+            return f"```{language}\n" + "\n".join(lines[begin:position]).strip("\n") + "\n```"
+
+        text = template.replace("@api@", api).replace("@end@", end).replace("@program@", program)
+        text = text.replace("@folder@", os.path.dirname(end)).replace("@language@", language)
+        text = text.replace("@hello@", "\n".join((ROOT / "examples" / program).read_text().splitlines()[1:]).strip())
+        write(f"docs/site/tutorial-{name}.md", with_links(re.sub(r"@step ([\w ]+)@", part, text), "docs/site/tutorial.md"))
+
+
+def references() -> None:
+    for header in sorted((ROOT / "core/include/viaduct").glob("*.hpp")):
+        name = f"viaduct/{header.name}"
+        about = re.search(r"(?s)SPDX.*?\n((?://.*?\n)+)", header.read_text())
+        text = re.sub(r"(?m)^// ?", "", about[1]) if about else ""
+        write(f"core/include/{name}.rst", f"{name}\n{'=' * len(name)}\n\n{text}\n.. doxygenfile:: {name}\n"
+                                          "   :sections: define enum func typedef innerclass public* var\n")
+    for package in ("", ".core", ".vipl", ".dat", ".dat.constants", ".rpma", ".pytest_plugin"):
+        name = f"viaduct{package}"
+        write(f"python/{name}.rst", f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n")
+    for header in (*ROOT.glob("api/*/include/*.h"), *ROOT.glob("api/udat/include/dat*/*.h")):
+        source_page(str(header.relative_to(ROOT)))
+
+
+def main() -> int:
+    start = time.monotonic()
+    PAGES.mkdir(parents=True, exist_ok=True)
+    markdown_pages()
+    manual_pages()
+    tutorials()
+    references()
+    for file in PAGES.rglob("*"):
+        if file.is_file() and file not in written:
+            file.unlink()
+    shutil.rmtree(WORK / "doxygen", ignore_errors=True)
+    (WORK / "doxygen").mkdir()
+    run("doxygen", "docs/site/Doxyfile")
+    run(sys.executable, "-m", "sphinx", "-b", "html", "-j", "auto", "-q", "-W", "--keep-going", "-c", "docs/site",
+        "-d", str(WORK / "doctrees"), str(PAGES), str(SITE))
+    links, problems = check.check(SITE)
+    print("\n".join(problems) or f"{len(list(SITE.rglob('*.html')))} pages, {links} links between them, in "
+                                 f"{time.monotonic() - start:.0f} s: {(SITE / 'index.html').relative_to(ROOT)}")
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
