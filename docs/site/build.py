@@ -5,6 +5,8 @@ the headers and the examples it writes pages for Sphinx to build/site/pages, wit
 then calls Doxygen and Sphinx, and checks the links of the result."""
 import dataclasses
 import functools
+import importlib
+import inspect
 import os
 import pathlib
 import re
@@ -12,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as tree
 
 import check
 
@@ -29,6 +32,9 @@ TUTORIALS = {"vipl": ("VIPL", "vipl/end.h", "hello.c"), "dat": ("DAT", "dat/end.
              "python": ("the core, in Python", "python/end.py", "python/hello.py")}
 MANUALS = {"vipl": ("VIPL", "api/vipl"), "dat": ("DAT", "api/udat"), "rpma": ("librpma", "api/rpma"),
            "tools": ("Tools and settings", "[ct]o*")}
+# The headers in C, by the names by which programs include them.
+HEADERS = {str(header.relative_to(folder)): str(header.relative_to(ROOT)) for folder in ROOT.glob("api/*/include")
+           for header in folder.rglob("*.h")}
 written: set[pathlib.Path] = set()
 
 
@@ -200,11 +206,16 @@ def manual_pages() -> None:
               for group, (_, folder) in MANUALS.items()}
     pages = {f"{name}.{manual.section}": manual for manuals in groups.values() for manual in manuals
              for name in {*manual.names, manual.path.stem}}
-    (WORK / "manual.txt").write_text("".join(f"{key.rpartition('.')[0]} {manual.page}\n" for key, manual in pages.items()))
+    (WORK / "manual.txt").write_text("".join(f"{key.rpartition('.')[0]} {manual.page}\n" for key, manual in pages.items()
+                                              if manual.section[0] in "13"))
 
     def reference(match: re.Match[str]) -> str:
         manual = pages.get(match[1])
         return f'<a class="Xr" href="{manual.path.name}.html">{match[2]}</a>' if manual else match[2]
+
+    def header(match: re.Match[str]) -> str:
+        there = HEADERS.get(match[1])
+        return f'<a class="In" href="../{there}.html">{match[1]}</a>' if there else match[1]
 
     for manual in (manual for manuals in groups.values() for manual in manuals):
         page = run("mandoc", "-T", "html", "-O", "fragment,man=%N.%S", str(manual.path))
@@ -212,6 +223,7 @@ def manual_pages() -> None:
         page = re.sub(r"<(/?)h2", r"<\1h3", page)
         page = re.sub(r"<(/?)h1", r"<\1h2", page)
         page = re.sub(r'(?s)<a class="Xr" href="([^"]*)"[^>]*>(.*?)</a>', reference, page)
+        page = re.sub(r'<a class="In">([^<]*)</a>', header, page)
         (PAGES / "man").mkdir(parents=True, exist_ok=True)
         write(f"{manual.page}.html", page)
         write(f"{manual.page}.rst", f"{manual.title}\n{'=' * len(manual.title)}\n\n"
@@ -257,18 +269,47 @@ def tutorials() -> None:
         write(f"docs/site/tutorial-{name}.md", with_links(re.sub(r"@step ([\w ]+)@", part, text), "docs/site/tutorial.md"))
 
 
-def references() -> None:
+def section(title: str, line: str, *directive: str) -> str:
+    return "\n".join([title, line * len(title), "", *directive, "", ""])
+
+
+def cpp_reference() -> None:
+    """A page for each header, from what Doxygen found in it: classes, enumerations, types, constants and functions."""
+    xml = WORK / "doxygen/xml"
+    shutil.rmtree(xml, ignore_errors=True)
+    xml.mkdir(parents=True)
+    run("doxygen", "docs/site/Doxyfile")
+    namespace = tree.parse(xml / "namespaceviaduct.xml")
+    found = [(inner.text, compound.get("kind"), compound.find("location")) for inner in namespace.iter("innerclass")
+             for compound in [tree.parse(xml / f"{inner.get('refid')}.xml").find("compounddef")]]
+    found += [(member.findtext("qualifiedname") + (member.findtext("argsstring") or ""), member.get("kind"),
+               member.find("location")) for member in namespace.iter("memberdef")]
+    found.sort(key=lambda entry: int(entry[2].get("line")))
     for header in sorted((ROOT / "core/include/viaduct").glob("*.hpp")):
         name = f"viaduct/{header.name}"
-        about = re.search(r"(?s)SPDX.*?\n((?://.*?\n)+)", header.read_text())
-        text = re.sub(r"(?m)^// ?", "", about[1]) if about else ""
-        write(f"core/include/{name}.rst", f"{name}\n{'=' * len(name)}\n\n{text}\n.. doxygenfile:: {name}\n"
-                                          "   :sections: define enum func typedef innerclass public* var\n")
+        about = re.match(r"// SPDX.*\n((?://.*\n)*)", header.read_text())[1]
+        text = section(name, "=", re.sub(r"(?m)^// ?", "", about))
+        for entity, kind, place in found:
+            if place.get("file") == name and entity.count("::", 0, (entity + "(").index("(")) == 1:
+                text += section(entity.split("(")[0].removeprefix("viaduct::"), "-", f".. doxygen{kind}:: {entity}",
+                                *["   :members:"] * (kind in ("class", "struct")))
+        write(f"core/include/{name}.rst", text)
+
+
+def python_reference() -> None:
+    sys.path.insert(0, str(ROOT / "build/release/bindings/python"))
     for package in ("", ".core", ".vipl", ".dat", ".dat.constants", ".rpma", ".pytest_plugin"):
         name = f"viaduct{package}"
-        write(f"python/{name}.rst", f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n")
-    for header in (*ROOT.glob("api/*/include/*.h"), *ROOT.glob("api/udat/include/dat*/*.h")):
-        source_page(str(header.relative_to(ROOT)))
+        module = importlib.import_module(name)
+        text = section(name, "=", f".. automodule:: {name}", "   :no-members:")
+        for entity in getattr(module, "__all__", None) or [
+                entity for entity, value in vars(module).items()
+                if not entity.startswith("_") and getattr(value, "__module__", None) == name]:
+            value = getattr(module, entity)
+            kind = ("exception" if issubclass(value, BaseException) else "class") if inspect.isclass(value) else (
+                "function" if callable(value) else "data")
+            text += section(entity, "-", f".. auto{kind}:: {name}.{entity}")
+        write(f"python/{name}.rst", text)
 
 
 def main() -> int:
@@ -277,13 +318,13 @@ def main() -> int:
     markdown_pages()
     manual_pages()
     tutorials()
-    references()
+    cpp_reference()
+    python_reference()
+    for header in HEADERS.values():
+        source_page(header)
     for file in PAGES.rglob("*"):
         if file.is_file() and file not in written:
             file.unlink()
-    shutil.rmtree(WORK / "doxygen", ignore_errors=True)
-    (WORK / "doxygen").mkdir()
-    run("doxygen", "docs/site/Doxyfile")
     run(sys.executable, "-m", "sphinx", "-b", "html", "-j", "auto", "-q", "-W", "--keep-going", "-c", "docs/site",
         "-d", str(WORK / "doctrees"), str(PAGES), str(SITE))
     links, problems = check.check(SITE)

@@ -33,6 +33,7 @@ breathe_default_project = "viaduct"
 breathe_default_members = ("members", "undoc-members")
 breathe_show_include = False
 cpp_id_attributes = ["VIADUCT_EXPORT"]
+toc_object_entries = False  # build.py gives each class a heading
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "undoc-members": True}
