@@ -21,9 +21,9 @@ import check
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORK, SITE = ROOT / "build/site", ROOT / "build/docs"
 PAGES = WORK / "pages"
-TEMPLATES = {"docs/site/tutorial.md", "docs/site/navigation.md"}
+NAVIGATION = "docs/site/navigation.md"
 MARKDOWN = sorted({str(page.relative_to(ROOT)) for folder in ("docs", "examples", "tests")
-                   for page in (ROOT / folder).rglob("*.md")} - TEMPLATES) + [
+                   for page in (ROOT / folder).rglob("*.md")} - {NAVIGATION}) + [
                        "README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 LANGUAGES = {".c": "c", ".h": "c", ".hpp": "cpp", ".cpp": "cpp", ".py": "python", ".sh": "sh", ".json": "json"}
 # Of each tutorial: the name of the API, the file with its calls, and the program that uses them.
@@ -35,6 +35,7 @@ MANUALS = {"vipl": ("VIPL", "api/vipl"), "dat": ("DAT", "api/udat"), "rpma": ("l
 # The headers in C, by the names by which programs include them.
 HEADERS = {str(header.relative_to(folder)): str(header.relative_to(ROOT)) for folder in ROOT.glob("api/*/include")
            for header in folder.rglob("*.h")}
+STYLE = 'node [shape=box style="filled,rounded" fillcolor="#eef3fa" fontname="sans-serif" fontsize=12]; edge [fontsize=11]'
 written: set[pathlib.Path] = set()
 
 
@@ -55,7 +56,7 @@ def run(*command: str, text: str | None = None) -> str:
 
 
 def toctree(names: list[str], *options: str) -> str:
-    return "\n".join(["```{toctree}", *options, "", *(f"/{name}" for name in names), "```", ""])
+    return "\n".join(["```{toctree}", *options, "", *(name if name.endswith(">") else f"/{name}" for name in names), "```", ""])
 
 
 # ---- Links ----
@@ -108,7 +109,7 @@ def with_links(text: str, page: str) -> str:
 
 def flowchart_to_dot(lines: list[str]) -> str:
     """Of the flowcharts of Mermaid, what the pages use."""
-    out = ['digraph { compound=true; node [shape=box style="filled,rounded" fillcolor="#eef3fa"];']
+    out = [f"digraph {{ rankdir=LR; ranksep=0.3; nodesep=0.15; {STYLE}"]
     node = r'(\w+)(?:\["([^"]*)"\])?'
 
     def name(identifier: str, label: str | None) -> str:
@@ -137,7 +138,7 @@ def states_to_dot(lines: list[str]) -> str:
         found = re.fullmatch(r"(\S+) --> (\w+)(?: : (.*))?", line) or sys.exit(f"not a transition: {line}")
         arrows.setdefault((found[1], found[2]), []).append(found[3] or "")
     edges = ['"{}" -> "{}" [label="{}"];'.format(*ends, r"\n".join(labels)) for ends, labels in arrows.items()]
-    return "\n".join(['digraph { node [shape=box style="filled,rounded" fillcolor="#eef3fa"];',
+    return "\n".join([f"digraph {{ {STYLE}",
                       '"[*]" [label="" shape=circle width=0.2 fillcolor=black];', *edges, "}"])
 
 
@@ -156,24 +157,18 @@ def sequence_to_msc(lines: list[str]) -> str:
             arcs.append("---;")
         else:
             sys.exit(f"a sequence diagram has a line that cannot be drawn: {line}")
-    return "\n".join(['msc { wordwraparcs=on, hscale="1.1";', ", ".join(ends) + ";", *arcs, "}"])
+    return "\n".join(['msc { wordwraparcs=on, hscale="1.7";', ", ".join(ends) + ";", *arcs, "}"])
 
 
-def with_diagrams(text: str, page: str) -> str:
+def with_diagrams(text: str) -> str:
     """Draws the diagrams, which are in the language of Mermaid, because GitHub shows it."""
-    stem = os.path.splitext(page)[0]
-
     def drawn(match: re.Match[str]) -> str:
         kind, *lines = [line.strip() for line in match[1].strip().splitlines()]
-        name = f"{stem}-{match.start()}.svg"
-        (PAGES / name).parent.mkdir(parents=True, exist_ok=True)
-        written.add(PAGES / name)
         if kind == "sequenceDiagram":
-            run("mscgen", "-T", "svg", "-o", str(PAGES / name), text=sequence_to_msc(lines))
+            svg = run("mscgen", "-T", "svg", "-o", "-", text=sequence_to_msc(lines))
         else:
-            convert = states_to_dot if kind.startswith("stateDiagram") else flowchart_to_dot
-            run("dot", "-Tsvg", f"-o{PAGES / name}", text=convert(lines))
-        return f"```{{image}} {os.path.basename(name)}\n:class: diagram\n:alt: A diagram; its text is in {page}\n```"
+            svg = run("dot", "-Tsvg", text=(states_to_dot if kind.startswith("state") else flowchart_to_dot)(lines))
+        return '<div class="diagram">\n' + re.sub(r"\n+", "\n", svg[svg.index("<svg"):]) + "</div>"
 
     return re.sub(r"(?ms)^```mermaid\n(.*?)^```$", drawn, text)
 
@@ -181,9 +176,9 @@ def with_diagrams(text: str, page: str) -> str:
 # ---- Pages ----
 
 def markdown_pages() -> None:
-    navigation = (ROOT / "docs/site/navigation.md").read_text()
+    navigation = (ROOT / NAVIGATION).read_text()
     for page in MARKDOWN:
-        text = with_diagrams(with_links((ROOT / page).read_text(), page), page)
+        text = with_diagrams(with_links((ROOT / page).read_text(), page))
         write(page_of(page), text + ("\n" + navigation if page == "README.md" else ""))
 
 
@@ -233,7 +228,13 @@ def manual_pages() -> None:
                 f"{manual.about} |" for manual in manuals]
         write(f"man/{group}.md", "\n".join([f"# {MANUALS[group][0]}: manual pages", "", "| name | section | what |",
                                             "|---|---|---|", *rows, "",
-                                            toctree([manual.page for manual in manuals], ":hidden:")]))
+                                            toctree([f"{manual.path.stem} </{manual.page}>" for manual in manuals], ":hidden:")]))
+
+
+def program_text(path: str) -> str:
+    """Without the license."""
+    text = (ROOT / "examples" / path).read_text()
+    return re.sub(r"\A(#!.*\n)?(/\*|//|#) SPDX.*\n( \* )?", lambda match: "/* " if match[3] else "", text).strip()
 
 
 def end_of(step: str, lines: list[str], python: bool) -> int:
@@ -249,10 +250,10 @@ def end_of(step: str, lines: list[str], python: bool) -> int:
 
 def tutorials() -> None:
     """Of each API: the template, with the parts of the API's file in examples/."""
-    template = (ROOT / "docs/site/tutorial.md").read_text()
+    template = (ROOT / "docs/site/tutorial.md.in").read_text()
     for name, (api, end, program) in TUTORIALS.items():
         python = end.endswith(".py")
-        lines, position = (ROOT / "examples" / end).read_text().splitlines()[1:], 0
+        lines, position = program_text(end).splitlines(), 0
         language = LANGUAGES[pathlib.Path(end).suffix]
 
         def part(match: re.Match[str]) -> str:
@@ -264,9 +265,8 @@ def tutorials() -> None:
             return f"```{language}\n" + "\n".join(lines[begin:position]).strip("\n") + "\n```"
 
         text = template.replace("@api@", api).replace("@end@", end).replace("@program@", program)
-        text = text.replace("@folder@", os.path.dirname(end)).replace("@language@", language)
-        text = text.replace("@hello@", "\n".join((ROOT / "examples" / program).read_text().splitlines()[1:]).strip())
-        write(f"docs/site/tutorial-{name}.md", with_links(re.sub(r"@step ([\w ]+)@", part, text), "docs/site/tutorial.md"))
+        text = text.replace("@language@", language).replace("@hello@", program_text(program))
+        write(f"docs/site/tutorial-{name}.md", with_links(re.sub(r"@step ([\w ]+)@", part, text), "docs/site/tutorial.md.in"))
 
 
 def section(title: str, line: str, *directive: str) -> str:
@@ -281,7 +281,8 @@ def cpp_reference() -> None:
     run("doxygen", "docs/site/Doxyfile")
     namespace = tree.parse(xml / "namespaceviaduct.xml")
     found = [(inner.text, compound.get("kind"), compound.find("location")) for inner in namespace.iter("innerclass")
-             for compound in [tree.parse(xml / f"{inner.get('refid')}.xml").find("compounddef")]]
+             for compound in [tree.parse(xml / f"{inner.get('refid')}.xml").find("compounddef")]
+             if compound.find("location").get("bodystart")]
     found += [(member.findtext("qualifiedname") + (member.findtext("argsstring") or ""), member.get("kind"),
                member.find("location")) for member in namespace.iter("memberdef")]
     found.sort(key=lambda entry: int(entry[2].get("line")))
