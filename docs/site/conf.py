@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The configuration of Sphinx for the documentation site. build.py writes the pages that it reads, and calls it."""
+import enum
 import pathlib
 import re
 import sys
@@ -16,7 +17,6 @@ version = release = re.search(r"^project\(Viaduct VERSION ([0-9.]*)", (ROOT / "C
 extensions = ["myst_parser", "sphinx.ext.autodoc", "breathe"]
 suppress_warnings = ["myst.header"]  # a title that is followed by headings of a lower level
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-nitpicky = False  # check.py looks at all links; types of the standard libraries have no pages here
 highlight_language = "none"
 myst_heading_anchors = 6
 smartquotes = False
@@ -28,11 +28,9 @@ html_css_files = ["site.css"]
 html_js_files = ["filter.js"]
 html_copy_source = html_show_sourcelink = html_show_copyright = False
 
+breathe_default_members = ("members", "undoc-members")
 breathe_projects = {"viaduct": str(SITE / "doxygen/xml")}
 breathe_default_project = "viaduct"
-breathe_default_members = ("members", "undoc-members")
-breathe_show_include = False
-cpp_id_attributes = ["VIADUCT_EXPORT"]
 toc_object_entries = False  # build.py gives each class a heading
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
@@ -54,6 +52,11 @@ def plain_to_rst(_app, _what, _name, _object, _options, lines):
     lines[:] = "".join(blocks).splitlines()
 
 
+def without_signature(_app, what, _name, entity, _options, signature, returned):
+    """Enumerations are not called."""
+    return ("", None) if what == "class" and issubclass(entity, enum.Enum) else (signature, returned)
+
+
 def link_calls(app, doctree, docname):
     """Makes names of calls in the text links to their manual pages."""
     for literal in list(doctree.findall(nodes.literal)):
@@ -66,4 +69,5 @@ def link_calls(app, doctree, docname):
 
 def setup(app):
     app.connect("autodoc-process-docstring", plain_to_rst)
+    app.connect("autodoc-process-signature", without_signature)
     app.connect("doctree-resolved", link_calls)

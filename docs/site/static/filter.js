@@ -18,12 +18,8 @@ document.addEventListener("DOMContentLoaded", () => {
             row.hidden = !words.every(word => texts[i].includes(word));
             shown += !row.hidden;
         });
-        document.querySelectorAll("article table").forEach(
-            table => { table.hidden = words.length > 0 && !table.querySelector("tbody tr:not([hidden])"); });
-        // Text and headings without a row that is shown
-        document.querySelectorAll("article section").forEach(section => {
-            section.hidden = words.length > 0 && !section.querySelector("tbody tr:not([hidden])");
-        });
+        for (const part of document.querySelectorAll("article table, article section"))
+            part.hidden = words.length > 0 && !part.querySelector("tbody tr:not([hidden])");
         document.body.classList.toggle("filtered", words.length > 0);
         status.textContent = words.length ? `${shown} of ${rows.length} rows` : `${rows.length} rows`;
     };
