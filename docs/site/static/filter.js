@@ -2,7 +2,7 @@
 // Above the first table of a page with many rows: a field that shows only the rows that contain all of its words.
 document.addEventListener("DOMContentLoaded", () => {
     const rows = [...document.querySelectorAll("article table tbody tr")];
-    if (rows.length < 100) return;
+    if (rows.length < 150) return;
     const texts = rows.map(row => row.textContent.toLowerCase());
     const first = document.querySelector("article h1");
     const box = document.createElement("div");
