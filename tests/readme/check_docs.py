@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks that links in the pages are valid and that there are no merge markers, that README.md contains the program
 tests/installed/core.cpp, that docs/thread-safety.md has a row for each call of vipl.h, dat2/*.h and librpma.h,
-possibly as a pattern such as `rpma_log_*`, that docs/migration/traps.md has each warning of vi-port, and that the
-examples of all APIs have the same functions in the same order."""
+possibly as a pattern such as `rpma_log_*`, that docs/migration/traps.md has each warning of vi-port, that the
+examples of all APIs have the same functions in the same order, and that the site shows each page."""
 
 import fnmatch
 import pathlib
@@ -105,8 +105,15 @@ def unlike_examples() -> list[str]:
     return problems
 
 
+def pages_off_the_site() -> list[str]:
+    """./dev docs finds the others, which pages of the site include or list."""
+    site = "".join(page.read_text() for page in (ROOT / "docs/site").glob("*.md"))
+    pages = {str(page.relative_to(ROOT))[:-3] for page in (ROOT / "docs").glob("*.md")}
+    return [f"docs/site: nothing leads to {page}.md" for page in sorted(pages) if page not in site]
+
+
 if __name__ == "__main__":
     found = broken_links() + unfinished_merges() + stale_examples() + unlike_examples()
-    found += thread_safety_gaps() + missing_traps()
+    found += thread_safety_gaps() + missing_traps() + pages_off_the_site()
     print("\n".join(found))
     sys.exit(bool(found))
