@@ -52,6 +52,24 @@ std::uint32_t device_towards(const std::string& name) {
     return device.number;
 }
 
+/// Selects the device that has an address of this host.
+std::uint32_t device_of(const std::string& name) {
+    const auto addresses = resolve_host(name);
+    if (!is_this_host(addresses)) throw UsageError("this host does not have the address " + name);
+    const auto selected = selected_provider();
+    const bool any = setting("VIADUCT_BACKEND").empty() && setting("VIADUCT_DEVICE").empty();
+    for (backend::Provider* const provider : providers()) {
+        if (!any && (!selected.ok() || selected.value() != provider)) continue;
+        const auto devices = provider->devices();
+        if (!devices.ok()) continue;
+        const auto found = std::ranges::find_first_of(devices.value(), addresses, {}, &backend::DeviceSummary::host);
+        if (found == devices.value().end()) continue;
+        setenv("VIADUCT_BACKEND", std::string(provider->name()).c_str(), 1);
+        return static_cast<std::uint32_t>(found - devices.value().begin());
+    }
+    throw UsageError("no device has the address " + name + "; 'vi-info' lists the devices");
+}
+
 }  // namespace
 
 options::typed_value<std::string>* text(const char* placeholder) {
@@ -124,16 +142,23 @@ std::uint32_t choose_device(const options::variables_map& given) {
         (void)choose(given, "backend", "backend", backends);
         setenv("VIADUCT_BACKEND", given["backend"].as<std::string>().c_str(), 1);
     }
+    if (given.count("listen") != 0) {
+        const std::string host = listen_target(given).host;
+        if (!host.empty() && !given["device"].defaulted())
+            throw UsageError("--device cannot be used with an address to listen on, which selects the device");
+        if (!host.empty()) return device_of(host);
+    }
     if (is_client(given) && given["device"].defaulted() && setting("VIADUCT_DEVICE").empty())
         return device_towards(measure::parse_target(given["target"].as<std::string>()).host);
     return static_cast<std::uint32_t>(count_of(given, "device", max_uint32));
 }
 
-std::string service_to_listen_on(const options::variables_map& given) {
+measure::Target listen_target(const options::variables_map& given) {
     const auto& attached = given["listen"].as<std::string>();  // as in --listen=7471
-    if (given.count("target") == 0) return attached.empty() ? std::string(measure::default_service) : attached;
-    if (!attached.empty()) throw UsageError("a server takes a service but no host");
-    return given["target"].as<std::string>();
+    if (given.count("target") == 0)
+        return measure::parse_listen_target(attached.empty() ? measure::default_service : attached);
+    if (!attached.empty()) throw UsageError("a server listens on one service and takes no host to connect to");
+    return measure::parse_listen_target(given["target"].as<std::string>());
 }
 
 std::size_t choose(const options::variables_map& given, const char* option, std::string_view what,
@@ -146,14 +171,18 @@ std::size_t choose(const options::variables_map& given, const char* option, std:
 }
 
 measure::ServerOptions server_options(const options::variables_map& given, const measure::Api& api,
-                                      const std::string& service) {
+                                      const measure::Target& target) {
+    if (!target.host.empty() && std::ranges::count(resolve_host(target.host), api.device().host) == 0)
+        throw measure::Error(
+            fmt::format("{} is not the address of {}, which VIADUCT_DEVICE selects", target.host, api.device().name));
     const auto print = [quiet = given.count("quiet") != 0](const std::string& line) {
         if (quiet) return;
         fmt::print("{}\n", line);
         std::fflush(stdout);
     };
-    const std::string listening = fmt::format("listening on {}:{} ({}, {})", measure::text_of(api.device().host),
-                                              service, api.name(), measure::backend_name());
+    const measure::Target own{.host = measure::text_of(api.device().host), .service = target.service};
+    const std::string listening =
+        fmt::format("listening on {} ({}, {})", own.text(), api.name(), measure::backend_name());
     return {.clients = count_of(given, "count"), .on_listening = [=] { print(listening); }, .tell = print};
 }
 

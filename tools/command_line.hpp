@@ -17,6 +17,7 @@
 #include "tools/measure/api.hpp"
 #include "tools/measure/error.hpp"
 #include "tools/measure/server.hpp"
+#include "tools/measure/target.hpp"
 
 namespace viaduct::tools {
 
@@ -61,8 +62,9 @@ void retry_for(measure::Timeout patience);
 /// number of the device.
 std::uint32_t choose_device(const options::variables_map& given);
 
-/// The service to listen on: the value of --listen or the positional argument, else the default.
-std::string service_to_listen_on(const options::variables_map& given);
+/// Where to listen: the value of --listen or the positional argument, else the default service. The host, if there is
+/// one, selects the device.
+measure::Target listen_target(const options::variables_map& given);
 
 /// The number of the choice that is the value of an option. Throws UsageError, which calls the option `what`.
 std::size_t choose(const options::variables_map& given, const char* option, std::string_view what,
@@ -77,7 +79,7 @@ inline constexpr std::array<std::string_view, 3> backends{"loopback", "verbs", "
 
 /// A server that tells what it does, unless --quiet is given, and ends after as many clients as --count says.
 measure::ServerOptions server_options(const options::variables_map& given, const measure::Api& api,
-                                      const std::string& service);
+                                      const measure::Target& target);
 
 /// A time in seconds, such as "0.2". Throws UsageError where it is negative or no number.
 std::chrono::duration<double> parse_seconds(const std::string& option, const std::string& text);

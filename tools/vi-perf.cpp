@@ -31,7 +31,7 @@ constexpr std::string_view usage =
     "Usage: vi-perf [options] HOST[:SERVICE]\n"
     "       vi-perf --local [options]\n"
     "       vi-perf --connections N [options]\n"
-    "       vi-perf --listen [SERVICE] [options]\n\n"
+    "       vi-perf --listen [SERVICE|ADDRESS|ADDRESS:SERVICE] [options]\n\n"
     "Measures latency, bandwidth, message rate or connection rate against a vi-perf server.\n"
     "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, text.\n";
 
@@ -235,10 +235,10 @@ int measure_many(const options::variables_map& given) {
 }
 
 int listen(const options::variables_map& given) {
-    const std::string service = service_to_listen_on(given);
+    const auto target = listen_target(given);
     pin_to_cpu(given, "cpu");
     const auto api = open_api(given);
-    serve(*api, service, server_options(given, *api, service));
+    serve(*api, target.service, server_options(given, *api, target));
     return 0;
 }
 

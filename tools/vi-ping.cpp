@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view usage =
     "Usage: vi-ping [options] HOST[:SERVICE]\n"
-    "       vi-ping --listen [SERVICE] [options]\n\n"
+    "       vi-ping --listen [SERVICE|ADDRESS|ADDRESS:SERVICE] [options]\n\n"
     "Sends requests to a vi-ping server and reports how long the answers take.\n"
     "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, text.\n";
 
@@ -168,10 +168,10 @@ int ping(const options::variables_map& given) {
 }
 
 int serve(const options::variables_map& given) {
-    const std::string service = service_to_listen_on(given);
+    const auto target = listen_target(given);
     const auto& stop = stop_on_signal();
     const auto api = open_api(given);
-    measure::serve_pings(*api, measure::parse_service(service), server_options(given, *api, service), stop);
+    measure::serve_pings(*api, measure::parse_service(target.service), server_options(given, *api, target), stop);
     return 0;
 }
 

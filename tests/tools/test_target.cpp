@@ -38,6 +38,25 @@ TEST_CASE("other text is used as bytes") {
     }
 }
 
+TEST_CASE("a service or an address to listen on") {
+    const auto text_of_target = [](const char* text) {
+        const Target target = parse_listen_target(text);
+        return target.host + " " + target.service;
+    };
+    CHECK(text_of_target("7472") == " 7472");
+    CHECK(text_of_target("echo") == " echo");
+    CHECK(text_of_target("echo.v2") == " echo.v2");
+    CHECK(text_of_target("127.0.0.2") == "127.0.0.2 7471");
+    CHECK(text_of_target("127.0.0.2:12") == "127.0.0.2 12");
+    CHECK(text_of_target("fe80::1") == "fe80::1 7471");
+    CHECK(text_of_target("[::1]:12") == "::1 12");
+    CHECK(text_of_target("localhost") == "localhost 7471");
+    for (const char* bad : {"", "300.0.0.1", "10.0.0", "1.5", "1:2", ":7471", "70000", "127.0.0.1:70000", "::1:x"}) {
+        CAPTURE(bad);
+        CHECK_THROWS_AS(parse_listen_target(bad), Error);
+    }
+}
+
 TEST_CASE("targets") {
     CHECK(parse_target("localhost").text() == "localhost:7471");
     CHECK(parse_target("127.0.0.2:12").text() == "127.0.0.2:12");

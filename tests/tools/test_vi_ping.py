@@ -37,8 +37,11 @@ def test_bad_options(tool):
         (["no.such.host.invalid"], "unknown host"),
         (["host", "another"], "'another' is one argument too many"),
         (["--listen=1", "2"], "no host"),
+        (["--listen", "203.0.113.9"], "this host does not have the address 203.0.113.9"),
+        (["--listen", "300.0.0.1"], "bad address or service '300.0.0.1'"),
+        (["--listen", "127.0.0.77"], "no device has the address 127.0.0.77"),
+        (["--listen", "127.0.0.1", "--device", "1"], "which selects the device"),
         (["--listen", "65536"], "above 65535"),
-        (["--listen", "127.0.0.1:7471"], "bad service '127.0.0.1:7471'"),
         (["--listen=-1"], "bad service '-1'"),
         (["localhost:70000"], "service number '70000' is above 65535"),
         (["localhost:-1"], "bad service '-1'"),
@@ -128,6 +131,16 @@ def test_names_of_this_host(tool):
         server.wait_for("listening on")
         for host in "localhost", "127.0.0.1":
             tool.run("-c", "1", "-W", "20", f"{host}:{service}")
+
+
+def test_address_to_listen_on(tool):
+    if ON_DEVICES:  # the addresses differ on devices
+        return
+    for api in APIS:
+        service = free_service()
+        with tool.start("--api", api, "--listen", f"127.0.0.3:{service}") as server:
+            check(f"listening on 127.0.0.3:{service}" in server.wait_for("listening on"), server.log)
+            tool.run("-c", "1", "-W", "20", f"127.0.0.3:{service}")
 
 
 def test_json(tool):

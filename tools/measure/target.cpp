@@ -98,6 +98,20 @@ Target parse_target(std::string_view text) {
     return target;
 }
 
+Target parse_listen_target(std::string_view text) {
+    const std::string word(text);
+    in_addr dotted{};
+    in6_addr colons{};
+    const bool is_address = word == "localhost" || inet_pton(AF_INET, word.c_str(), &dotted) == 1 ||
+                            inet_pton(AF_INET6, word.c_str(), &colons) == 1;
+    if (is_address) return {.host = word, .service = std::string(default_service)};
+    if (text.find_first_of(":[") != std::string_view::npos) return parse_target(text);
+    if (text.find('.') != std::string_view::npos && text.find_first_not_of("0123456789.") == std::string_view::npos)
+        throw Error("bad address or service " + in_quotes(text));
+    (void)parse_service(text);
+    return {.host = "", .service = word, .has_service = true};
+}
+
 Host resolve_host(const std::string& host, const Host& local_host) {
     in_addr dotted{};
     const Host found = look_up(host, local_host.size());

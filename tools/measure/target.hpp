@@ -29,6 +29,10 @@ struct Target {
 /// Splits HOST[:SERVICE], where IPv6 addresses are in brackets. Throws Error.
 Target parse_target(std::string_view text);
 
+/// What a server listens on: SERVICE, ADDRESS or HOST:SERVICE, where an address is numeric or "localhost". The host is
+/// empty where only a service is given. Throws Error, also where the text can only be a mistyped address.
+Target parse_listen_target(std::string_view text);
+
 /// The address of a host, by name or in dotted form. What leads to the loopback interface means `local_host`, the
 /// device in use. Devices of the loopback backend are all named within 127.0.0.0/8: for them an address of that network
 /// stays as it is typed, and any other name or address of this host means `local_host`. Throws Error.
