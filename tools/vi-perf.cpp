@@ -101,10 +101,12 @@ measure::PerfParameters parameters_of(const options::variables_map& given) {
     return parameters;
 }
 
-measure::Format format_of(const options::variables_map& given) {
+measure::Format format_of(const options::variables_map& given, Test test) {
     exclude(given, "csv", "json");
     if (given.count("histogram") != 0 && given.count("csv") != 0)
         throw UsageError("--histogram cannot be used with --csv");
+    if (given.count("histogram") != 0 && test != Test::Latency && test != Test::Connect)
+        throw UsageError("--histogram requires the latency or connect test");
     if (given.count("csv") != 0) return measure::Format::Csv;
     return given.count("json") != 0 ? measure::Format::Json : measure::Format::Table;
 }
@@ -179,7 +181,7 @@ int measure_all(const options::variables_map& given) {
     auto parameters = parameters_of(given);
     const auto sizes = sizes_of(given, parameters.test);
     parameters.max_size = std::ranges::max(sizes);
-    const auto format = format_of(given);
+    const auto format = format_of(given, parameters.test);
     std::optional<LocalServer> local;
     if (given.count("local") != 0) local.emplace(given);
     const auto target = local ? measure::Target{.host = "localhost", .service = local->service()}

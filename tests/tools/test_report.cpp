@@ -20,7 +20,7 @@ Measurement latency_of_two_samples() {
     return measurement;
 }
 
-std::string report(Format format, bool histogram = false) {
+std::string report(Format format, bool histogram = false, const Measurement& measurement = latency_of_two_samples()) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
     Report report(format,
                   {.version = "1.2",
@@ -30,8 +30,8 @@ std::string report(Format format, bool histogram = false) {
                    .parameters = {},
                    .histogram = histogram},
                   file.get());
-    report.add(latency_of_two_samples());
-    report.add(latency_of_two_samples());
+    report.add(measurement);
+    report.add(measurement);
     report.finish();
     REQUIRE(std::fseek(file.get(), 0, SEEK_SET) == 0);
     std::string text;
@@ -54,11 +54,22 @@ TEST_CASE("the table draws the histogram") {
 
 TEST_CASE("CSV is a heading and rows of equal width") {
     const std::string text = report(Format::Csv);
+    CHECK_THAT(
+        text,
+        Catch::StartsWith(
+            "test,api,backend,op,mode,memory,direction,window,open,size_bytes,iterations,seconds,min_ns,mean_ns,"));
     CHECK_THAT(text,
-               Catch::StartsWith("test,api,backend,op,mode,memory,size_bytes,iterations,seconds,min_ns,mean_ns,"));
-    CHECK_THAT(text, Contains("\nlatency,core,loopback,send,polling,shareable,8,2,0.500000,100.000000,200.000000,"));
+               Contains("\nlatency,core,loopback,send,polling,shareable,forward,128,1,8,2,0.500000,100.000,200.000,"));
     CHECK(std::count(text.begin(), text.end(), '\n') == 3);
     CHECK(std::count(text.begin(), text.end(), ',') % 3 == 0);
+}
+
+TEST_CASE("slow rates have digits in the table, and values no more than are meaningful elsewhere") {
+    Measurement slow{.size = 1 << 28, .iterations = 3, .seconds = 0.645123456789};
+    slow.messages_per_second = 3 / slow.seconds;
+    CHECK_THAT(report(Format::Table, false, slow), Contains(" 0.00000465\n"));
+    CHECK_THAT(report(Format::Csv, false, slow), Contains(",3,0.645123,4.65027\n"));
+    CHECK(nlohmann::json::parse(report(Format::Json, false, slow))["results"][0]["seconds"] == 0.645123);
 }
 
 TEST_CASE("JSON is one document") {

@@ -32,6 +32,7 @@ def test_bad_options(tool):
         (["-n", "1", "-d", "1", "--local"], "cannot be used together"),
         (["--csv", "--json", "--local"], "cannot be used together"),
         (["--csv", "--histogram", "--local"], "--histogram"),
+        (["-t", "rate", "--histogram", "--local"], "--histogram requires the latency or connect test"),
         (["--listen", "--local"], "cannot be used together"),
         (["--local", "localhost"], "--local does not take a host"),
         (["--server-cpu", "0", "localhost"], "--local"),
@@ -87,6 +88,13 @@ def test_csv(tool):
     rows = list(csv.DictReader(io.StringIO(result.stdout)))
     check([row["size_bytes"] for row in rows] == ["8", "4096"], rows)
     check(all(float(row["bytes_per_second"]) > 0 and row["op"] == "write" for row in rows), rows)
+
+
+def test_csv_tells_directions_apart(tool):
+    for options, direction in ([], "forward"), (["-b"], "both"):
+        result = tool.run("--local", "--csv", "-t", "rate", "-n", "50", "--window", "7", *options)
+        row, = csv.DictReader(io.StringIO(result.stdout))
+        check(row["direction"] == direction and row["window"] == "7", row)
 
 
 def test_table(tool):

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 #include <vector>
 
 namespace viaduct::measure {
@@ -22,6 +24,29 @@ struct Column {
     double value;
     bool counts = false;  ///< a whole number
 };
+
+/// The decimals that a number needs to show so many significant digits.
+int decimals_for(double value, int digits) {
+    if (value == 0) return 0;
+    return std::clamp(digits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, 12);
+}
+
+/// Digits of measured values in CSV and JSON; more would be noise.
+constexpr int digits_of_values = 6;
+
+double rounded(double value) { return std::stod(fmt::format("{:.{}g}", value, digits_of_values)); }
+
+std::string table_text(const Column& column) {
+    const double value = column.value / column.scale;
+    constexpr int least_digits = 3;
+    const int wanted = column.counts ? 0 : std::max(column.decimals, decimals_for(value, least_digits));
+    return fmt::format("{:>{}.{}f}", value, column.width, std::min(wanted, column.width - 4));
+}
+
+std::string csv_text(const Column& column) {
+    const double value = column.counts ? column.value : rounded(column.value);
+    return fmt::format("{:.{}f}", value, column.counts ? 0 : decimals_for(value, digits_of_values));
+}
 
 std::vector<Column> latency_columns(const MeasuredLatency& latency) {
     const auto time = [&](double count) { return count * latency.nanoseconds_per_count; };
@@ -70,8 +95,8 @@ std::string title_of(const ReportContext& context) {
 Json histogram_json(const MeasuredLatency& latency) {
     Json bars = Json::array();
     for (const auto& bar : latency.histogram.bars())
-        bars.push_back({{"from_ns", bar.first * latency.nanoseconds_per_count},
-                        {"to_ns", bar.end * latency.nanoseconds_per_count},
+        bars.push_back({{"from_ns", rounded(bar.first * latency.nanoseconds_per_count)},
+                        {"to_ns", rounded(bar.end * latency.nanoseconds_per_count)},
                         {"count", bar.count}});
     return bars;
 }
@@ -82,7 +107,7 @@ Json json_of(const Measurement& measurement, const ReportContext& context) {
         if (column.counts)
             row[column.key] = static_cast<std::uint64_t>(column.value);
         else
-            row[column.key] = column.value;
+            row[column.key] = rounded(column.value);
     }
     if (context.histogram && measurement.latency) row["histogram"] = histogram_json(*measurement.latency);
     return row;
@@ -96,7 +121,10 @@ std::vector<std::pair<const char*, std::string>> settings_of(const ReportContext
             {"backend", context.backend},
             {"op", std::string(measure::text_of(parameters.operation))},
             {"mode", std::string(measure::text_of(parameters.mode))},
-            {"memory", std::string(measure::text_of(parameters.memory))}};
+            {"memory", std::string(measure::text_of(parameters.memory))},
+            {"direction", parameters.bidirectional ? "both" : "forward"},
+            {"window", std::to_string(parameters.window)},
+            {"open", std::to_string(parameters.open)}};
 }
 
 }  // namespace
@@ -123,7 +151,7 @@ void Report::print_table_row(const Measurement& measurement) {
     std::string row;
     for (const Column& column : columns_of(measurement, context_.parameters.test)) {
         heading += fmt::format("{:>{}}", column.heading, column.width);
-        row += fmt::format("{:>{}.{}f}", column.value / column.scale, column.width, column.decimals);
+        row += table_text(column);
     }
     if (!headed_) print_line(title_of(context_) + "\n" + heading);
     print_line(row);
@@ -151,7 +179,7 @@ void Report::print_csv_row(const Measurement& measurement) {
     }
     for (const Column& column : columns_of(measurement, context_.parameters.test)) {
         heading += std::string(column.key) + ",";
-        row += fmt::format("{:.{}f},", column.value, column.counts ? 0 : 6);
+        row += csv_text(column) + ",";
     }
     heading.pop_back();
     row.pop_back();
@@ -163,9 +191,8 @@ void Report::finish() {
     if (format_ != Format::Json) return;
     Json document = {{"tool", "vi-perf"}, {"version", context_.version}, {"server", context_.server}};
     for (const auto& [key, value] : settings_of(context_)) document[key] = value;
-    document["window"] = context_.parameters.window;
+    document["window"] = context_.parameters.window;  // numbers
     document["open"] = context_.parameters.open;
-    document["bidirectional"] = context_.parameters.bidirectional;
     document["results"] = results_;
     print_line(document.dump(2));
 }
