@@ -142,7 +142,7 @@ public:
               try {
                   pin_to_cpu(given, "server-cpu");
                   const auto api = open_api(given);
-                  serve(*api, service(), {.on_listening = [ready] { (void)!write(ready, "!", 1); }});
+                  serve(*api, service(), {.clients = 1, .on_listening = [ready] { (void)!write(ready, "!", 1); }});
               } catch (const std::exception& error) {
                   complain(fmt::format("vi-perf: {}\n", error.what()));
               }
@@ -170,7 +170,9 @@ std::unique_ptr<measure::PerfClient> connect(measure::Api& api, const std::strin
         return std::make_unique<measure::PerfClient>(api, address, parameters);
     } catch (const measure::Error& error) {
         const std::chrono::duration<double> tried = std::chrono::steady_clock::now() - begun;
-        throw measure::Error(fmt::format("{}: {}, tried for {:.1f} s", server, error.what(), tried.count()));
+        std::string text = fmt::format("{}: {}", server, error.what());
+        if (error.might_pass()) text += fmt::format(", tried for {:.{}f} s", tried.count(), tried.count() < 1 ? 3 : 1);
+        throw measure::Error(text);
     }
 }
 

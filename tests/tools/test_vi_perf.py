@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import signal
 
 from command_line import APIS, ON_DEVICES, Terminal, Tool, check, finish
 
@@ -43,7 +44,7 @@ def test_bad_options(tool):
         (["--connections", "4", "--server-cpu", "4000"], "the server has ended"),
         (["--cpu", "4000", "--local"], "cannot run on CPU 4000"),
         (["--server-cpu", "4000", "--local"], "could not start"),
-        (["--connect-timeout", "0.05", "localhost:nobody-is-here"], "there is no listener"),
+        (["--connect-timeout", "0.05", "localhost:nobody-is-here"], "there is no listener, tried for 0.0"),
     ]:
         result = tool.run(*options, status=2)
         check(reason in result.stderr, f"{options}: {result.stderr}")
@@ -139,6 +140,23 @@ def test_server_outlives_a_client_that_is_killed(tool):
         client.kill()
         server.wait_for("client 1 disconnected unexpectedly")
         document_of(tool, "-n", "20", "--sizes", "8", "--connect-timeout", "20", server.target)
+
+
+def test_server_that_serves_another_client(tool):
+    for server_api in APIS:
+        with tool.server("--api", server_api, "--count", "2") as server:
+            first = tool.start("-d", "1000", "--sizes", "8", "--connect-timeout", "20", server.target)
+            server.wait_for("client 1 connected")
+            for api in APIS:
+                error = tool.run("--api", api, "--connect-timeout", "0.1", server.target, status=2).stderr
+                check(f"{server.target} ({api}, " in error, error)
+                check("the server is busy: it serves client 1, tried for 0." in error, error)
+            waiting = tool.start("-n", "20", "--sizes", "8", "--connect-timeout", "60", server.target)
+            first.process.send_signal(signal.SIGINT)
+            first.finish(status=130)
+            waiting.finish()
+            server.wait_for("client 2 is done")
+            server.finish()
 
 
 def test_client_of_a_server_that_is_killed(tool):

@@ -9,6 +9,9 @@ namespace viaduct::measure {
 class Error : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
+
+    /// Whether it was worth waiting for the failure to go away.
+    virtual bool might_pass() const noexcept { return false; }
 };
 
 /// The peer ended the connection, or it broke.
@@ -21,12 +24,21 @@ public:
 class NoListener : public Error {
 public:
     using Error::Error;
+    bool might_pass() const noexcept override { return true; }
+};
+
+/// The server serves another client.
+class Busy : public Error {
+public:
+    using Error::Error;
+    bool might_pass() const noexcept override { return true; }
 };
 
 /// The peer did not answer in time.
 class TimedOut : public Error {
 public:
     using Error::Error;
+    bool might_pass() const noexcept override { return true; }
 };
 
 }  // namespace viaduct::measure

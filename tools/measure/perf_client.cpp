@@ -3,6 +3,7 @@
 
 #include "tools/measure/perf_session.hpp"
 #include "tools/measure/target.hpp"
+#include "viaduct/deadline.hpp"
 
 namespace viaduct::measure {
 namespace {
@@ -31,10 +32,7 @@ public:
           link_(api.create_link(
               {.send_depth = depth_for(parameters.window), .receive_depth = depth_for(parameters.window)})),
           talk_(*link_, workspace_) {
-        for (std::uint32_t i = 0; i < depth_for(parameters.window); ++i) talk_.post_receive();
-        connect_patiently(*link_, server, parameters.connect_timeout, parameters.connect_timeout);
-        talk_.say(hello());
-        const wire::Reply reply = hear_reply();
+        const wire::Reply reply = introduce();
         if (reply.landing.bytes < parameters.max_size) throw Error("the server's memory is smaller than a message");
         remote_ = {.address = reply.landing.address, .key = reply.landing.key};
         if (parameters.test != Test::Connect) return;
@@ -76,16 +74,36 @@ private:
                 .landing = workspace_.landing_for_peer()};
     }
 
+    /// Connects and says what is wanted, again while the server serves another client.
+    wire::Reply introduce() {
+        const auto deadline = Deadline::after(parameters_.connect_timeout);
+        for (auto pause = std::chrono::milliseconds(5);; pause = std::min(2 * pause, std::chrono::milliseconds(160))) {
+            for (std::uint32_t i = 0; i < depth_for(parameters_.window); ++i) talk_.post_receive();
+            connect_patiently(*link_, server_, parameters_.connect_timeout, parameters_.connect_timeout);
+            talk_.say(hello());
+            try {
+                return hear_reply();
+            } catch (const Busy&) {
+                if (deadline.passed()) throw;
+            }
+            link_->disconnect();
+            std::this_thread::sleep_for(pause);
+        }
+    }
+
     wire::Reply hear_reply() {
         const wire::Reply reply = talk_.hear_reply(reply_patience());
         talk_.post_receive();
         return reply;
     }
 
-    /// The server creates, or takes apart, all connections of the connect test before it answers.
+    /// The server creates, or takes apart, all connections of the connect test before it answers; and it allocates and
+    /// registers three buffers, which takes seconds if they are large.
     Timeout reply_patience() const {
         constexpr auto for_each = std::chrono::microseconds(500);
-        return parameters_.connect_timeout + std::chrono::duration_cast<Timeout>(for_each * parameters_.open);
+        constexpr std::uint32_t bytes_per_ms = 1 << 14;
+        return parameters_.connect_timeout + std::chrono::duration_cast<Timeout>(for_each * parameters_.open) +
+               Timeout(parameters_.max_size / bytes_per_ms);
     }
 
     // A measurement is the sum of several runs: what is told about its progress disturbs none of them, and a run whose
@@ -119,7 +137,7 @@ private:
         double pace_s = parameters_.warmup.value_or(0) != 0 ? warm_up(size, *parameters_.warmup) : find_pace(size);
         if (stopped()) return;
         const double total_s = parameters_.duration.count();
-        const std::uint64_t least = std::max<std::uint64_t>(16, parameters_.open);
+        const std::uint64_t least = std::max<std::uint64_t>(few(size, 16), parameters_.open);
         do {
             const auto step = static_cast<std::uint64_t>(std::min(total_s / runs_wanted, longest_run_s) / pace_s);
             run(size, std::max(step, least), result);
@@ -135,10 +153,16 @@ private:
         return unused.seconds / static_cast<double>(unused.iterations);
     }
 
+    /// At most so many iterations, and fewer of a size that takes long.
+    static std::uint64_t few(std::uint32_t size, std::uint32_t most) noexcept {
+        constexpr std::uint32_t enough_bytes = 1 << 25;
+        return std::clamp(enough_bytes / size, 1U, most);
+    }
+
     /// Warms up for long enough to know the pace.
     double find_pace(std::uint32_t size) {
         constexpr double long_enough_s = 0.01;
-        for (std::uint64_t iterations = 32;; iterations *= 4) {
+        for (std::uint64_t iterations = few(size, 32);; iterations *= 4) {
             const double pace_s = warm_up(size, iterations);
             if (pace_s * static_cast<double>(iterations) >= long_enough_s || stopped()) return pace_s;
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <exception>
+#include <thread>
 
 #include "tools/measure/free_service.hpp"
 #include "tools/measure/perf_session.hpp"
@@ -16,9 +17,17 @@ public:
 
     /// Agrees on the terms. Throws where the client is to be refused.
     void greet() {
-        take(hear_hello<wire::PerfHello>(
-            {.max_transfer_bytes = api_.device().max_transfer_bytes, .max_window = max_window(api_.device())}));
+        take(hear_hello<wire::PerfHello>(limits()));
         prepare();
+    }
+
+    /// Tells the client that another one is served.
+    void turn_away(const std::string& why) {
+        try {
+            (void)hear_hello<wire::PerfHello>(limits());
+            refuse(why, wire::busy);
+        } catch (const Error&) {  // which it always is
+        }
     }
 
     std::string terms() const {
@@ -42,6 +51,10 @@ public:
     }
 
 private:
+    wire::Limits limits() const {
+        return {.max_transfer_bytes = api_.device().max_transfer_bytes, .max_window = max_window(api_.device())};
+    }
+
     void take(const wire::PerfHello& hello) {
         terms_ = {.test = static_cast<Test>(hello.test),
                   .operation = static_cast<Operation>(hello.operation),
@@ -144,11 +157,48 @@ void serve_client(Session& session, const std::string& name, const ServerOptions
     }
 }
 
+/// Serves a client on a thread of its own, and meanwhile turns others away.
+class OneAtATime {
+public:
+    explicit OneAtATime(const ServerOptions& options) : options_(options) {}
+    OneAtATime(const OneAtATime&) = delete;
+    OneAtATime& operator=(const OneAtATime&) = delete;
+    ~OneAtATime() { join(); }
+
+    /// Whether it is served.
+    bool take(std::unique_ptr<Session> session, std::uint64_t number) {
+        if (busy_.load()) {
+            session->turn_away("it serves " + name_);
+            return false;
+        }
+        join();
+        name_ = "client " + std::to_string(number);
+        busy_ = true;
+        thread_ = std::thread([this, session = std::move(session)]() mutable {
+            serve_client(*session, name_, options_);
+            session.reset();
+            busy_ = false;
+        });
+        return true;
+    }
+
+private:
+    void join() {
+        if (thread_.joinable()) thread_.join();
+    }
+
+    const ServerOptions& options_;
+    std::string name_;
+    std::atomic<bool> busy_{false};
+    std::thread thread_;
+};
+
 }  // namespace
 
 void serve_perf(Api& api, const Service& service, const ServerOptions& options, const std::atomic<bool>& stop) {
+    OneAtATime clients(options);
     serve_clients<Session>(api, service, options, stop, [&](std::unique_ptr<Session> session, std::uint64_t number) {
-        serve_client(*session, "client " + std::to_string(number), options);
+        return clients.take(std::move(session), number);
     });
 }
 

@@ -130,6 +130,7 @@ void serve_pings(Api& api, const Service& service, const ServerOptions& options,
     Workers workers(options, stop);
     serve_clients<Client>(api, service, options, stop, [&](std::unique_ptr<Client> client, std::uint64_t number) {
         workers.start(std::move(client), number);
+        return true;
     });
 }
 

@@ -47,8 +47,8 @@ protected:
         return *hello;
     }
 
-    [[noreturn]] void refuse(const std::string& why) {
-        greeting_talk_.say(wire::refusal(why));
+    [[noreturn]] void refuse(const std::string& why, std::uint32_t refused = 1) {
+        greeting_talk_.say(wire::refusal(why, refused));
         try {
             greeting_talk_.post_receive();
             wait_for_end();
@@ -72,8 +72,8 @@ protected:
     Conversation greeting_talk_;
 };
 
-/// Calls `serve` with each client that comes and its number, until `stop` is set or as many as the options say were
-/// served. A Client is a ServedClient made of an Api.
+/// Calls `serve` with each client that comes and its number, until `stop` is set or it has returned true, for a client
+/// that counts, as often as the options say. A Client is a ServedClient made of an Api.
 template <class Client, class Serve>
 void serve_clients(Api& api, const Service& service, const ServerOptions& options, const std::atomic<bool>& stop,
                    Serve serve) {
@@ -82,7 +82,7 @@ void serve_clients(Api& api, const Service& service, const ServerOptions& option
     auto next = std::make_unique<Client>(api);
     for (std::uint64_t clients = 0; !stop.load() && (options.clients == 0 || clients < options.clients);) {
         if (!listener->accept(next->link(), slice)) continue;
-        serve(std::move(next), ++clients);
+        if (serve(std::move(next), clients + 1)) ++clients;
         next = std::make_unique<Client>(api);
     }
 }

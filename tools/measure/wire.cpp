@@ -46,9 +46,9 @@ std::optional<std::string> check_header(std::span<const std::byte> message, std:
     return std::nullopt;
 }
 
-Reply refusal(std::string_view why) noexcept {
+Reply refusal(std::string_view why, std::uint32_t refused) noexcept {
     Reply reply;
-    reply.refused = 1;
+    reply.refused = refused;
     std::ranges::copy(why.substr(0, sizeof reply.text - 1), reply.text);
     return reply;
 }

@@ -90,7 +90,7 @@ struct Run {
 
 struct Reply {
     Header header{.magic = reply_magic, .bytes = sizeof(Reply)};
-    std::uint32_t refused = 0;  ///< 0: agreed
+    std::uint32_t refused = 0;  ///< 0: agreed; busy: refused for now; anything else: for good
     std::uint32_t service = 0;  ///< of the connect test: where to connect to
     RemoteBuffer landing;
     char text[128] = {};  ///< why it was refused; NUL-terminated
@@ -115,7 +115,9 @@ std::optional<Message> read(std::span<const std::byte> bytes, std::string& reaso
     return message;
 }
 
-Reply refusal(std::string_view why) noexcept;
+inline constexpr std::uint32_t busy = 2;
+
+Reply refusal(std::string_view why, std::uint32_t refused = 1) noexcept;
 
 /// What a server accepts.
 struct Limits {
