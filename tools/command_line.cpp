@@ -183,7 +183,10 @@ measure::ServerOptions server_options(const options::variables_map& given, const
     const measure::Target own{.host = measure::text_of(api.device().host), .service = target.service};
     const std::string listening =
         fmt::format("listening on {} ({}, {})", own.text(), api.name(), measure::backend_name());
-    return {.clients = count_of(given, "count"), .on_listening = [=] { print(listening); }, .tell = print};
+    return {.version = VIADUCT_VERSION,
+            .clients = count_of(given, "count"),
+            .on_listening = [=] { print(listening); },
+            .tell = print};
 }
 
 std::chrono::duration<double> parse_seconds(const std::string& option, const std::string& text) {

@@ -49,12 +49,19 @@ void add_test_options(options::options_description& description) {
     add("memory", text("NAME", "shareable"), "shareable or heap");
     add("window", count("N")->default_value(128), "maximum number of outstanding requests (bandwidth, rate)");
     add("bidirectional,b", "both ends send (bandwidth, rate)");
+    add("reverse,R", "the server sends (bandwidth, rate)");
+    add("rate-limit", count("N")->default_value(0, "none"), "messages per second in each direction (bandwidth, rate)");
+    add("check", "check the data of the last message of each run");
     add("open", count("N")->default_value(1), "simultaneous connections (connect)");
     add("connect-timeout", text("SECONDS", "3"), "time to wait for the server");
 }
 
 void add_output_options(options::options_description& description) {
     auto add = description.add_options();
+    add("interval,i", text("SECONDS"), "also print what was measured in each interval");
+    add("percentiles", text("LIST", "50,99,99.9"), "percentiles of latencies to print");
+    add("samples", text("FILE"), "write every latency to FILE");
+    add("bits", "print bits per second in the table");
     add("histogram", "also print the distribution of latencies");
     add("csv", "print CSV");
     add("json", "print one JSON document at the end");
@@ -88,11 +95,20 @@ measure::PerfParameters parameters_of(const options::variables_map& given) {
     parameters.operation = choose<measure::Operation>(given, "op", "operation");
     parameters.mode = choose<measure::Mode>(given, "mode", "mode");
     parameters.memory = choose<measure::Memory>(given, "memory", "memory");
-    parameters.bidirectional = given.count("bidirectional") != 0;
+    exclude(given, "bidirectional", "reverse");
+    if (given.count("bidirectional") != 0) parameters.direction = measure::Direction::Both;
+    if (given.count("reverse") != 0) parameters.direction = measure::Direction::Reverse;
+    parameters.rate_limit = static_cast<std::uint32_t>(count_of(given, "rate-limit", max_uint32));
+    parameters.check = given.count("check") != 0;
+    parameters.keep_samples = given.count("samples") != 0;
     parameters.window = static_cast<std::uint32_t>(count_of(given, "window", max_uint32));
     parameters.open = static_cast<std::uint32_t>(count_of(given, "open", max_uint32));
     parameters.iterations = count_of(given, "iterations");
     parameters.duration = parse_seconds("duration", given["duration"].as<std::string>());
+    if (given.count("interval") != 0) {
+        parameters.interval = parse_seconds("interval", given["interval"].as<std::string>());
+        if (parameters.interval.count() == 0) throw UsageError("--interval must be longer than 0");
+    }
     if (given.count("warmup") != 0) parameters.warmup = count_of(given, "warmup");
     parameters.connect_timeout = std::chrono::ceil<measure::Timeout>(
         parse_seconds("connect-timeout", given["connect-timeout"].as<std::string>()));
@@ -142,7 +158,9 @@ public:
               try {
                   pin_to_cpu(given, "server-cpu");
                   const auto api = open_api(given);
-                  serve(*api, service(), {.clients = 1, .on_listening = [ready] { (void)!write(ready, "!", 1); }});
+                  serve(*api, service(), {.version = VIADUCT_VERSION, .clients = 1, .on_listening = [ready] {
+                                              (void)!write(ready, "!", 1);
+                                          }});
               } catch (const std::exception& error) {
                   complain(fmt::format("vi-perf: {}\n", error.what()));
               }
@@ -155,6 +173,30 @@ public:
 private:
     measure::FreeService service_;
     measure::ServerProcess process_;
+};
+
+/// Where --samples go, a line each.
+class SamplesFile {
+public:
+    explicit SamplesFile(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "w"), std::fclose) {
+        if (file_ == nullptr) fail();
+        fmt::print(file_.get(), "size_bytes,ns\n");
+    }
+
+    void add(const measure::Measurement& measurement) {
+        for (const auto sample : measurement.latency->samples)
+            fmt::print(file_.get(), "{},{:.1f}\n", measurement.size,
+                       static_cast<double>(sample) * measurement.latency->nanoseconds_per_count);
+        if (std::fflush(file_.get()) != 0) fail();
+    }
+
+private:
+    [[noreturn]] void fail() const {
+        throw measure::Error(fmt::format("cannot write {}: {}", path_, std::strerror(errno)));
+    }
+
+    std::string path_;
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
 /// How a size is shown beside the progress bar.
@@ -184,6 +226,9 @@ int measure_all(const options::variables_map& given) {
     const auto sizes = sizes_of(given, parameters.test);
     parameters.max_size = std::ranges::max(sizes);
     const auto format = format_of(given, parameters.test);
+    const auto percentiles = measure::parse_percentiles(given["percentiles"].as<std::string>());
+    std::optional<SamplesFile> samples;
+    if (parameters.keep_samples) samples.emplace(given["samples"].as<std::string>());
     std::optional<LocalServer> local;
     if (given.count("local") != 0) local.emplace(given);
     const auto target = local ? measure::Target{.host = "localhost", .service = local->service()}
@@ -194,25 +239,37 @@ int measure_all(const options::variables_map& given) {
     const std::string server = fmt::format("{} ({}, {})", target.text(), api->name(), measure::backend_name());
     const auto client = connect(*api, server, measure::resolve(target, api->device()), parameters);
     const auto& stop = stop_on_signal();
-    measure::Report report(format, {.version = VIADUCT_VERSION,
+    measure::Report report(format, {.date = measure::date_now(),
+                                    .client = measure::this_machine(VIADUCT_VERSION),
+                                    .server_machine = client->server(),
                                     .api = std::string(api->name()),
                                     .backend = measure::backend_name(),
                                     .server = target.text(),
                                     .parameters = parameters,
+                                    .percentiles = percentiles,
+                                    .bits = given.count("bits") != 0,
                                     .histogram = given.count("histogram") != 0});
     measure::ProgressBar bar(given.count("quiet") == 0);
+    measure::OnInterval on_interval;
+    if (parameters.interval.count() != 0)
+        on_interval = [&](const measure::Measurement& part, double begin) {
+            bar.clear();
+            report.add_interval(part, begin);
+        };
     for (const std::uint32_t size : sizes) {
         if (stop.load()) break;
         const auto measurement = [&] {
             try {
-                return client->measure(size, bar.track(label_of(size, parameters.test)), &stop);
+                return client->measure(size, bar.track(label_of(size, parameters.test)), &stop, on_interval);
             } catch (const measure::Error& error) {
                 bar.clear();
                 throw measure::Error(fmt::format("{}: {}", server, error.what()));
             }
         }();
         bar.clear();
-        if (measurement.iterations != 0) report.add(measurement);
+        if (measurement.iterations == 0) continue;
+        report.add(measurement);
+        if (samples) samples->add(measurement);
     }
     report.finish();
     return stop.load() ? interrupted : 0;

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/tools/servers.hpp"
+#include "tools/measure/data_check.hpp"
 
 using namespace viaduct::measure;
 using namespace viaduct::measure::test;
@@ -44,6 +45,7 @@ TEST_CASE("latency of every operation through every pair of interfaces") {
     PerfParameters parameters;
     parameters.operation = operation;
     parameters.memory = memory;
+    parameters.check = true;
     parameters.max_size = 70'000;
     parameters.iterations = 20;
     for (const auto& result : measure_with(server_api, client_api, parameters, {1, 8, 70'000})) {
@@ -53,17 +55,18 @@ TEST_CASE("latency of every operation through every pair of interfaces") {
     }
 }
 
-TEST_CASE("streams of every operation, in both modes and one or both directions") {
+TEST_CASE("streams of every operation, in both modes and every direction") {
     const auto api = GENERATE(any_api());
     const auto operation = GENERATE(Operation::Send, Operation::Write, Operation::Read);
     const auto mode = GENERATE(Mode::Polling, Mode::Blocking);
-    const auto bidirectional = GENERATE(false, true);
-    CAPTURE(text_of(api), text_of(operation), text_of(mode), bidirectional);
+    const auto direction = GENERATE(Direction::Forward, Direction::Both, Direction::Reverse);
+    CAPTURE(text_of(api), text_of(operation), text_of(mode), text_of(direction));
     PerfParameters parameters;
     parameters.test = Test::Bandwidth;
     parameters.operation = operation;
     parameters.mode = mode;
-    parameters.bidirectional = bidirectional;
+    parameters.direction = direction;
+    parameters.check = true;
     parameters.max_size = 5000;
     parameters.window = GENERATE(1U, 2U, 7U, 128U);
     CAPTURE(parameters.window);
@@ -108,6 +111,63 @@ TEST_CASE("a duration instead of a count, and progress") {
     CHECK(shares.back() == 1);
 }
 
+TEST_CASE("a limited rate") {
+    PerfParameters parameters;
+    parameters.test = Test::Rate;
+    parameters.mode = GENERATE(Mode::Polling, Mode::Blocking);
+    parameters.direction = GENERATE(Direction::Forward, Direction::Both, Direction::Reverse);
+    parameters.rate_limit = 2000;
+    parameters.iterations = 100;
+    const auto result = measure_with(ApiKind::Core, ApiKind::Core, parameters, {8})[0];
+    CHECK(result.seconds >= 0.05);
+}
+
+TEST_CASE("intervals and samples add up to the measurement, and the processor time is that of both ends") {
+    ServerThread server(ServerThread::Tool::Perf, ApiKind::Core);
+    const auto api = open_api(ApiKind::Core);
+    PerfParameters parameters;
+    parameters.duration = std::chrono::milliseconds(50);
+    parameters.interval = std::chrono::milliseconds(10);
+    parameters.keep_samples = true;
+    std::uint64_t iterations = 0;
+    double seconds = 0;
+    std::size_t samples = 0;
+    const auto on_interval = [&](const Measurement& part, double begin) {
+        CHECK(begin == Approx(seconds));
+        CHECK(part.size == 8);
+        iterations += part.iterations;
+        seconds += part.seconds;
+        samples += part.latency->samples.size();
+    };
+    const auto result = PerfClient(*api, server.address(), parameters).measure(8, {}, nullptr, on_interval);
+    CHECK(iterations == result.iterations);
+    CHECK(seconds == Approx(result.seconds));
+    CHECK(samples == result.iterations);
+    REQUIRE(result.latency);
+    CHECK(result.latency->samples.size() == result.iterations);
+    CHECK(std::ranges::max(result.latency->samples) == result.latency->histogram.max());
+    CHECK(result.cpu_seconds > 0);
+    CHECK(result.peer_cpu_seconds > 0);
+}
+
+TEST_CASE("data that did not arrive are noticed") {
+    std::vector<std::byte> data(5000);
+    fill_pattern(data, 3);
+    CHECK_FALSE(pattern_fault(data, 3));
+    CHECK_THAT(pattern_fault(data, 4).value_or(""), Contains("byte 0 of 5000"));
+    data[4999] ^= std::byte{1};
+    CHECK_THAT(pattern_fault(data, 3).value_or(""), Contains("wrong data: byte 4999 of 5000"));
+}
+
+TEST_CASE("the machine of a server is told, without what disturbs a file") {
+    const auto told = Machine::of_text(Machine{.version = "1.2", .host = "a\x1b[b", .processor = "x"}.text());
+    CHECK(told.version == "1.2");
+    CHECK(told.host == "a?[b");
+    CHECK(told.processor == "x");
+    CHECK(Machine::of_text("1.2").host.empty());
+    CHECK_FALSE(this_machine("").processor.empty());
+}
+
 TEST_CASE("incompatible parameters") {
     const auto fault_with = [](auto change) {
         PerfParameters parameters;
@@ -115,7 +175,11 @@ TEST_CASE("incompatible parameters") {
         return check(parameters).value_or("");
     };
     CHECK(fault_with([](auto&) {}).empty());
-    CHECK_THAT(fault_with([](auto& p) { p.bidirectional = true; }), Contains("bidirectional"));
+    CHECK_THAT(fault_with([](auto& p) { p.direction = Direction::Both; }), Contains("bidirectional"));
+    CHECK_THAT(fault_with([](auto& p) { p.direction = Direction::Reverse; }), Contains("reversed"));
+    CHECK_THAT(fault_with([](auto& p) { p.rate_limit = 1; }), Contains("rate limit"));
+    CHECK_THAT(fault_with([](auto& p) { p.test = Test::Rate, p.keep_samples = true; }), Contains("latency"));
+    CHECK_THAT(fault_with([](auto& p) { p.test = Test::Connect, p.check = true; }), Contains("no data"));
     CHECK_THAT(fault_with([](auto& p) { p.operation = Operation::Write, p.mode = Mode::Blocking; }),
                Contains("blocking mode"));
     CHECK_THAT(fault_with([](auto& p) { p.open = 2; }), Contains("connect test"));

@@ -23,7 +23,9 @@ Measurement latency_of_two_samples() {
 std::string report(Format format, bool histogram = false, const Measurement& measurement = latency_of_two_samples()) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
     Report report(format,
-                  {.version = "1.2",
+                  {.date = "today",
+                   .client = {.version = "1.2", .host = "one", .processor = "fast \"new\""},
+                   .server_machine = {.version = "1.3", .host = "two", .processor = "slow"},
                    .api = "core",
                    .backend = "loopback",
                    .server = "here:1",
@@ -54,12 +56,11 @@ TEST_CASE("the table draws the histogram") {
 
 TEST_CASE("CSV is a heading and rows of equal width") {
     const std::string text = report(Format::Csv);
-    CHECK_THAT(
-        text,
-        Catch::StartsWith(
-            "test,api,backend,op,mode,memory,direction,window,open,size_bytes,iterations,seconds,min_ns,mean_ns,"));
-    CHECK_THAT(text,
-               Contains("\nlatency,core,loopback,send,polling,shareable,forward,128,1,8,2,0.500000,100.000,200.000,"));
+    CHECK_THAT(text, Catch::StartsWith("version,date,host,processor,server,server_version,server_host,"
+                                       "server_processor,test,api,backend,op,mode,memory,direction,window,open,"
+                                       "size_bytes,iterations,seconds,min_ns,mean_ns,"));
+    CHECK_THAT(text, Contains("\n1.2,today,one,\"fast \"\"new\"\"\",here:1,1.3,two,slow,latency,core,loopback,send,"
+                              "polling,shareable,forward,128,1,8,2,0.500000,100.000,200.000,"));
     CHECK(std::count(text.begin(), text.end(), '\n') == 3);
     CHECK(std::count(text.begin(), text.end(), ',') % 3 == 0);
 }
@@ -68,14 +69,25 @@ TEST_CASE("slow rates have digits in the table, and values no more than are mean
     Measurement slow{.size = 1 << 28, .iterations = 3, .seconds = 0.645123456789};
     slow.messages_per_second = 3 / slow.seconds;
     CHECK_THAT(report(Format::Table, false, slow), Contains(" 0.00000465\n"));
-    CHECK_THAT(report(Format::Csv, false, slow), Contains(",3,0.645123,4.65027\n"));
+    CHECK_THAT(report(Format::Csv, false, slow), Contains(",3,0.645123,4.65027,0,0\n"));
     CHECK(nlohmann::json::parse(report(Format::Json, false, slow))["results"][0]["seconds"] == 0.645123);
+}
+
+TEST_CASE("percentiles to report") {
+    CHECK(parse_percentiles("50") == std::vector<double>{50});
+    CHECK(parse_percentiles("0,99.99,100") == std::vector<double>{0, 99.99, 100});
+    for (const char* bad : {"", ",", "50,", "x", "50;60", "-1", "100.1", "nan"}) {
+        CAPTURE(bad);
+        CHECK_THROWS_AS(parse_percentiles(bad), Error);
+    }
 }
 
 TEST_CASE("JSON is one document") {
     const auto document = nlohmann::json::parse(report(Format::Json, true));
     CHECK(document["tool"] == "vi-perf");
     CHECK(document["test"] == "latency");
+    CHECK(document["server_host"] == "two");
+    CHECK(document["window"] == 128);
     CHECK(document["results"].size() == 2);
     const auto& row = document["results"][0];
     CHECK(row["size_bytes"] == 8);

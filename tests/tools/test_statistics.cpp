@@ -37,6 +37,21 @@ TEST_CASE("an empty histogram") {
     CHECK(histogram.bars().empty());
 }
 
+TEST_CASE("the deviation of a histogram, and of two that are merged") {
+    Histogram histogram;
+    Histogram other;
+    for (const std::uint64_t value : {2, 4, 4, 4}) histogram.record(value);
+    for (const std::uint64_t value : {5, 5, 7, 9}) other.record(value);
+    histogram.merge(other);
+    CHECK(histogram.count() == 8);
+    CHECK(histogram.min() == 2);
+    CHECK(histogram.max() == 9);
+    CHECK(histogram.mean() == Approx(5));
+    CHECK(histogram.deviation() == Approx(2));
+    CHECK(histogram.percentile(0.5) == 4);
+    CHECK(Histogram().deviation() == 0);
+}
+
 TEST_CASE("small values are exact") {
     Histogram histogram;
     for (std::uint64_t value = 1; value <= 100; ++value) histogram.record(value);

@@ -5,6 +5,8 @@ import csv
 import io
 import json
 import signal
+import socket
+import tempfile
 
 from command_line import APIS, ON_DEVICES, Terminal, Tool, check, finish
 
@@ -34,6 +36,15 @@ def test_bad_options(tool):
         (["--csv", "--json", "--local"], "cannot be used together"),
         (["--csv", "--histogram", "--local"], "--histogram"),
         (["-t", "rate", "--histogram", "--local"], "--histogram requires the latency or connect test"),
+        (["-R", "--local"], "reversed"),
+        (["-R", "-b", "-t", "rate", "--local"], "cannot be used together"),
+        (["--rate-limit", "5", "--local"], "rate limit"),
+        (["--check", "-t", "connect", "--local"], "no data to check"),
+        (["-i", "0", "--local"], "--interval must be longer than 0"),
+        (["--percentiles", "50,101", "--local"], "bad percentiles '50,101': expected numbers from 0 to 100"),
+        (["--percentiles", "50,", "--local"], "bad percentiles"),
+        (["--samples", "/dev/null", "-t", "rate", "--local"], "samples require the latency or connect test"),
+        (["--samples", "/no/such/file", "--local"], "cannot write /no/such/file: No such file"),
         (["--listen", "--local"], "cannot be used together"),
         (["--local", "localhost"], "--local does not take a host"),
         (["--server-cpu", "0", "localhost"], "--local"),
@@ -44,7 +55,7 @@ def test_bad_options(tool):
         (["--connections", "4", "--server-cpu", "4000"], "the server has ended"),
         (["--cpu", "4000", "--local"], "cannot run on CPU 4000"),
         (["--server-cpu", "4000", "--local"], "could not start"),
-        (["--connect-timeout", "0.05", "localhost:nobody-is-here"], "there is no listener, tried for 0.0"),
+        (["--connect-timeout", "0.05", "localhost:nobody-is-here"], "there is no listener, tried for "),
     ]:
         result = tool.run(*options, status=2)
         check(reason in result.stderr, f"{options}: {result.stderr}")
@@ -92,10 +103,54 @@ def test_csv(tool):
 
 
 def test_csv_tells_directions_apart(tool):
-    for options, direction in ([], "forward"), (["-b"], "both"):
+    for options, direction in ([], "forward"), (["-b"], "both"), (["-R"], "reverse"):
         result = tool.run("--local", "--csv", "-t", "rate", "-n", "50", "--window", "7", *options)
         row, = csv.DictReader(io.StringIO(result.stdout))
         check(row["direction"] == direction and row["window"] == "7", row)
+
+
+def test_csv_tells_machines(tool):
+    result = tool.run("--local", "--csv", "-n", "50", "-s", "8")
+    row, = csv.DictReader(io.StringIO(result.stdout))
+    check(row["date"].endswith("Z") and row["version"] == row["server_version"] != "", row)
+    check(row["host"] == row["server_host"] == socket.gethostname(), row)
+    check(row["processor"] == row["server_processor"] != "", row)
+    check(float(row["cpu_percent"]) >= 0 and float(row["peer_cpu_percent"]) >= 0, row)
+
+
+def test_data_check(tool):
+    for test in "latency", "bandwidth":
+        for operation in "send", "write", "read":
+            document_of(tool, "--local", "-t", test, "--op", operation, "-n", "50", "--sizes", "1,8,4K", "--check")
+
+
+def test_percentiles_and_deviation(tool):
+    row, = document_of(tool, "--local", "-n", "50", "-s", "8", "--percentiles", "0,25,99.99")["results"]
+    check(0 < row["p0_ns"] <= row["p25_ns"] <= row["p99.99_ns"] <= row["max_ns"] and row["stddev_ns"] >= 0, row)
+    check("p50_ns" not in row, row)
+
+
+def test_samples(tool):
+    with tempfile.NamedTemporaryFile("r") as file:
+        document_of(tool, "--local", "-n", "50", "--sizes", "8,64", "--samples", file.name)
+        rows = list(csv.DictReader(file))
+    check([row["size_bytes"] for row in rows] == ["8"] * 50 + ["64"] * 50, rows)
+    check(all(float(row["ns"]) > 0 for row in rows), rows)
+
+
+def test_intervals(tool):
+    options = "--local", "-t", "rate", "-d", "0.2", "-i", "0.05"
+    row, = document_of(tool, *options)["results"]
+    check(sum(part["iterations"] for part in row["intervals"]) == row["iterations"], row)
+    check(row["intervals"][0]["begin_seconds"] == 0 < row["intervals"][1]["begin_seconds"], row)
+    lines = tool.run(*options, "--bits").stdout.splitlines()
+    check("interval [s]" in lines[1] and "[Mbit/s]" in lines[1], lines)
+    check(lines[2].split()[0].startswith("0.00-0.") and lines[-1].split()[0] == "total", lines)
+
+
+def test_rate_limit(tool):
+    row, = document_of(tool, "--local", "-t", "rate", "-n", "100", "--rate-limit", "1000")["results"]
+    check(row["messages_per_second"] <= 1000, row)
 
 
 def test_table(tool):
@@ -150,7 +205,7 @@ def test_server_that_serves_another_client(tool):
             for api in APIS:
                 error = tool.run("--api", api, "--connect-timeout", "0.1", server.target, status=2).stderr
                 check(f"{server.target} ({api}, " in error, error)
-                check("the server is busy: it serves client 1, tried for 0." in error, error)
+                check("the server is busy: it serves client 1, tried for " in error, error)
             waiting = tool.start("-n", "20", "--sizes", "8", "--connect-timeout", "60", server.target)
             first.process.send_signal(signal.SIGINT)
             first.finish(status=130)

@@ -65,7 +65,8 @@ TEST_CASE("requests that a vi-perf server cannot serve") {
     CHECK_THAT(fault_with([](auto& hello) { hello.operation = 3; }), Contains("unknown operation"));
     CHECK_THAT(fault_with([](auto& hello) { hello.mode = 2; }), Contains("unknown mode"));
     CHECK_THAT(fault_with([](auto& hello) { hello.memory = 2; }), Contains("unknown kind of memory"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.bidirectional = 2; }), Contains("bidirectional"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.direction = 3; }), Contains("unknown direction 3"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.check = 2; }), Contains("data check"));
     CHECK_THAT(fault_with([](auto& hello) { hello.window = 0; }), Contains("window"));
     CHECK_THAT(fault_with([](auto& hello) { hello.window = 257; }), Contains("1 to 256"));
     CHECK_THAT(fault_with([](auto& hello) { hello.max_size = 0; }), Contains("0 bytes"));

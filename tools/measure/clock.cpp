@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/measure/clock.hpp"
 
+#include <ctime>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -36,6 +38,12 @@ double calibrate() noexcept {
 }
 
 }  // namespace
+
+std::uint64_t cpu_time_ns() noexcept {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
 
 double nanoseconds_per_tick() noexcept {
     static const double length = calibrate();

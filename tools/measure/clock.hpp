@@ -28,6 +28,9 @@ inline Ticks ticks() noexcept {
     return static_cast<Ticks>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
+/// The processor time of this process so far, of all its threads, in user mode and in the kernel.
+std::uint64_t cpu_time_ns() noexcept;
+
 /// The length of a tick; the first call takes some milliseconds to measure it.
 double nanoseconds_per_tick() noexcept;
 

@@ -63,16 +63,16 @@ std::uint32_t take_receive(L& link, Mode mode) {
 /// Records the time between calls, except before the first.
 class Laps {
 public:
-    explicit Laps(Histogram& histogram) noexcept : histogram_(histogram) {}
+    explicit Laps(MeasuredLatency& latency) noexcept : latency_(latency) {}
 
     void mark() noexcept {
         const Ticks now = ticks();
-        if (last_ != 0) histogram_.record(now - last_);
+        if (last_ != 0) latency_.record(now - last_);
         last_ = now;
     }
 
 private:
-    Histogram& histogram_;
+    MeasuredLatency& latency_;
     Ticks last_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/measure/machine.hpp"
 #include "tools/measure/server.hpp"
 #include "tools/measure/statistics.hpp"
 
@@ -19,29 +20,30 @@ struct PerfParameters {
     Operation operation = Operation::Send;
     Mode mode = Mode::Polling;
     Memory memory = Memory::Shareable;
-    bool bidirectional = false;    ///< both ends stream; bandwidth and rate
-    std::uint32_t window = 128;    ///< requests under way at once; bandwidth and rate
-    std::uint32_t open = 1;        ///< connections held open at once; connect test
-    std::uint32_t max_size = 8;    ///< the largest message that will be measured, bytes
-    std::uint64_t iterations = 0;  ///< 0: as many as fill `duration`
+    Direction direction = Direction::Forward;  ///< bandwidth and rate
+    bool check = false;                        ///< the data of each run
+    bool keep_samples = false;                 ///< each latency, besides the histogram
+    std::uint32_t rate_limit = 0;              ///< messages per second in each direction; 0: none; bandwidth and rate
+    std::uint32_t window = 128;                ///< requests under way at once; bandwidth and rate
+    std::uint32_t open = 1;                    ///< connections held open at once; connect test
+    std::uint32_t max_size = 8;                ///< the largest message that will be measured, bytes
+    std::uint64_t iterations = 0;              ///< 0: as many as fill `duration`
     std::chrono::duration<double> duration{1.0};
-    std::optional<std::uint64_t> warmup;  ///< iterations; nothing: a tenth, or until the pace is known
-    Timeout connect_timeout{3000};        ///< also how long to wait for a server that is not there yet
+    std::chrono::duration<double> interval{0};  ///< between reports of what was measured since the last one; 0: none
+    std::optional<std::uint64_t> warmup;        ///< iterations; nothing: a tenth, or until the pace is known
+    Timeout connect_timeout{3000};              ///< also how long to wait for a server that is not there yet
 };
 
 /// Why the parameters do not go together, or nothing.
 std::optional<std::string> check(const PerfParameters& parameters);
-
-struct MeasuredLatency {
-    Histogram histogram;               ///< in ticks
-    double nanoseconds_per_count = 1;  ///< from a value of the histogram to a time
-};
 
 /// What was measured for one size. Fields that a test does not measure are empty.
 struct Measurement {
     std::uint32_t size = 0;        ///< bytes; 0 in the connect test
     std::uint64_t iterations = 0;  ///< round trips, messages in one direction, or connections
     double seconds = 0;
+    double cpu_seconds = 0;                     ///< of this process
+    double peer_cpu_seconds = 0;                ///< of the server
     std::optional<MeasuredLatency> latency;     ///< one way, of a read, or of a connection
     std::optional<double> messages_per_second;  ///< both directions together
     std::optional<double> bytes_per_second;     ///< both directions together
@@ -51,6 +53,9 @@ struct Measurement {
 /// Told how far a measurement has come, 0 to 1.
 using Progress = std::function<void(double)>;
 
+/// Told what was measured in an interval, and how many measured seconds came before it.
+using OnInterval = std::function<void(const Measurement&, double begin)>;
+
 class PerfClient {
 public:
     /// Connects and agrees with the server. Throws Error.
@@ -59,7 +64,11 @@ public:
 
     /// Warms up and measures. If `stop` becomes true, returns within about a second what was measured until then,
     /// possibly no iterations. Throws Closed or Error.
-    Measurement measure(std::uint32_t size, const Progress& progress = {}, const std::atomic<bool>* stop = nullptr);
+    Measurement measure(std::uint32_t size, const Progress& progress = {}, const std::atomic<bool>* stop = nullptr,
+                        const OnInterval& on_interval = {});
+
+    /// The machine of the server.
+    const Machine& server() const noexcept;
 
 private:
     class Session;

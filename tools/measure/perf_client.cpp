@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <chrono>
 
+#include "tools/measure/data_check.hpp"
 #include "tools/measure/perf_session.hpp"
 #include "tools/measure/target.hpp"
 #include "viaduct/deadline.hpp"
@@ -14,7 +15,13 @@ using Clock = std::chrono::steady_clock;
 
 std::optional<std::string> check(const PerfParameters& parameters) {
     const bool streams = parameters.test == Test::Bandwidth || parameters.test == Test::Rate;
-    if (parameters.bidirectional && !streams) return "only the bandwidth and rate tests can be bidirectional";
+    if (parameters.direction == Direction::Both && !streams)
+        return "only the bandwidth and rate tests can be bidirectional";
+    if (parameters.direction == Direction::Reverse && !streams)
+        return "only the bandwidth and rate tests can be reversed";
+    if (parameters.rate_limit != 0 && !streams) return "only the bandwidth and rate tests can have a rate limit";
+    if (parameters.keep_samples && streams) return "samples require the latency or connect test";
+    if (parameters.check && parameters.test == Test::Connect) return "the connect test has no data to check";
     if (is_write_ping_pong(parameters) && parameters.mode == Mode::Blocking)
         return "write latency cannot be measured in blocking mode";
     if (parameters.open > 1 && parameters.test != Test::Connect) return "--open can be used only with the connect test";
@@ -35,6 +42,7 @@ public:
         const wire::Reply reply = introduce();
         if (reply.landing.bytes < parameters.max_size) throw Error("the server's memory is smaller than a message");
         remote_ = {.address = reply.landing.address, .key = reply.landing.key};
+        machine_ = Machine::of_text(reply.text);
         if (parameters.test != Test::Connect) return;
         server_.service = service_of(static_cast<std::uint16_t>(reply.service));
         ring_.emplace(api, parameters.open);
@@ -49,8 +57,12 @@ public:
         }
     }
 
-    Measurement measure(std::uint32_t size, const Progress& progress, const std::atomic<bool>* stop) {
+    const Machine& server() const noexcept { return machine_; }
+
+    Measurement measure(std::uint32_t size, const Progress& progress, const std::atomic<bool>* stop,
+                        const OnInterval& on_interval) {
         stop_ = stop;
+        on_interval_ = on_interval;
         Measurement result;
         result.size = parameters_.test == Test::Connect ? 0 : size;
         if (parameters_.iterations != 0)
@@ -67,10 +79,12 @@ private:
                 .operation = static_cast<std::uint8_t>(parameters_.operation),
                 .mode = static_cast<std::uint8_t>(parameters_.mode),
                 .memory = static_cast<std::uint8_t>(parameters_.memory),
-                .bidirectional = parameters_.bidirectional,
+                .direction = static_cast<std::uint8_t>(parameters_.direction),
+                .check = parameters_.check,
                 .window = parameters_.window,
                 .max_size = parameters_.max_size,
                 .open = parameters_.open,
+                .rate_limit = parameters_.rate_limit,
                 .landing = workspace_.landing_for_peer()};
     }
 
@@ -117,7 +131,10 @@ private:
         const std::uint64_t warmup =
             parameters_.warmup.value_or(std::max<std::uint64_t>(parameters_.iterations / 10, 1));
         if (warmup != 0) warm_up(size, warmup);
-        if (!stopped()) run_all(size, parameters_.iterations, progress, result);
+        if (stopped()) return;
+        begin_intervals();
+        run_all(size, parameters_.iterations, progress, result);
+        end_intervals();
     }
 
     void run_all(std::uint32_t size, std::uint64_t total, const Progress& progress, Measurement& result) {
@@ -127,7 +144,7 @@ private:
         do {
             run(size, std::min({step, longest, total - result.iterations}), result);
             longest =
-                static_cast<std::uint64_t>(longest_run_s * static_cast<double>(result.iterations) / result.seconds);
+                static_cast<std::uint64_t>(longest_run() * static_cast<double>(result.iterations) / result.seconds);
             longest = std::max<std::uint64_t>({longest, parameters_.open, 1});
             if (progress) progress(static_cast<double>(result.iterations) / static_cast<double>(total));
         } while (result.iterations < total && !stopped());
@@ -136,14 +153,39 @@ private:
     void measure_duration(std::uint32_t size, const Progress& progress, Measurement& result) {
         double pace_s = parameters_.warmup.value_or(0) != 0 ? warm_up(size, *parameters_.warmup) : find_pace(size);
         if (stopped()) return;
+        begin_intervals();
         const double total_s = parameters_.duration.count();
         const std::uint64_t least = std::max<std::uint64_t>(few(size, 16), parameters_.open);
         do {
-            const auto step = static_cast<std::uint64_t>(std::min(total_s / runs_wanted, longest_run_s) / pace_s);
+            const auto step = static_cast<std::uint64_t>(std::min(total_s / runs_wanted, longest_run()) / pace_s);
             run(size, std::max(step, least), result);
             pace_s = result.seconds / static_cast<double>(result.iterations);
             if (progress) progress(std::min(result.seconds / total_s, 1.0));
         } while (result.seconds < total_s && !stopped());
+        end_intervals();
+    }
+
+    double longest_run() const noexcept {
+        const double interval_s = parameters_.interval.count();
+        return interval_s == 0 ? longest_run_s : std::min(longest_run_s, interval_s);
+    }
+
+    void begin_intervals() {
+        if (on_interval_) interval_.emplace();
+        interval_begin_ = 0;
+    }
+
+    /// Reports the current interval and begins the next one.
+    void report_interval() {
+        summarize(*interval_);
+        on_interval_(*interval_, interval_begin_);
+        interval_begin_ += interval_->seconds;
+        interval_.emplace();
+    }
+
+    void end_intervals() {
+        if (interval_ && interval_->iterations != 0) report_interval();
+        interval_.reset();
     }
 
     /// Returns the time of an iteration in seconds.
@@ -154,8 +196,10 @@ private:
     }
 
     /// At most so many iterations, and fewer of a size that takes long.
-    static std::uint64_t few(std::uint32_t size, std::uint32_t most) noexcept {
+    std::uint64_t few(std::uint32_t size, std::uint32_t most) const noexcept {
         constexpr std::uint32_t enough_bytes = 1 << 25;
+        constexpr std::uint32_t share_of_second = 100;
+        if (parameters_.rate_limit != 0) most = std::clamp(parameters_.rate_limit / share_of_second, 1U, most);
         return std::clamp(enough_bytes / size, 1U, most);
     }
 
@@ -170,33 +214,70 @@ private:
 
     /// One run with the server's help, added to the result.
     void run(std::uint32_t size, std::uint64_t iterations, Measurement& result) {
-        const wire::Run run{.size = size, .iterations = iterations};
+        const wire::Run run{.size = size, .pattern = ++runs_, .iterations = iterations};
+        const DataCheck check(parameters_, workspace_, run, true);
+        Measurement part{.size = result.size, .iterations = iterations};
         if (is_write_ping_pong(parameters_)) WritePingPong<Link>::prepare(workspace_, size);
         talk_.say(run);
         (void)hear_reply();
+        check.prepare();
         talk_.send(0);  // the server begins: what it sends would otherwise overwrite the reply
+        const auto cpu_ns = cpu_time_ns();
         const auto start = Clock::now();
         switch (parameters_.test) {
-            case Test::Latency: lead_latency(run, histogram_of(result)); break;
+            case Test::Latency: lead_latency(run, latency_of(part)); break;
             case Test::Bandwidth:
             case Test::Rate: lead_stream(run); break;
-            case Test::Connect: connect_ring(run, histogram_of(result)); break;
+            case Test::Connect: connect_ring(run, latency_of(part)); break;
         }
-        result.seconds += std::chrono::duration<double>(Clock::now() - start).count();
-        result.iterations += iterations;
+        part.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+        part.cpu_seconds = static_cast<double>(cpu_time_ns() - cpu_ns) * 1e-9;
+        part.peer_cpu_seconds = static_cast<double>(end_run(check)) * 1e-9;
         if (ring_) ring_->disconnect_all();
+        add(part, result);
+        if (!interval_) return;
+        add(part, *interval_);
+        if (interval_->seconds >= parameters_.interval.count()) report_interval();
     }
 
-    Histogram& histogram_of(Measurement& result) const {
-        if (!result.latency) {
-            const bool round_trip = parameters_.test == Test::Latency && parameters_.operation != Operation::Read;
-            result.latency.emplace().nanoseconds_per_count = nanoseconds_per_tick() * (round_trip ? 0.5 : 1.0);
+    /// Returns the server's processor time of the run.
+    std::uint64_t end_run(const DataCheck& check) {
+        // Sent data are there, and the reply would overwrite them; written data are there once it has come.
+        auto fault = check.arrives_in_incoming() ? check.fault() : std::nullopt;
+        talk_.send(0);
+        const auto reply = hear_reply();
+        if (!check.arrives_in_incoming()) fault = check.fault();
+        if (fault) throw Error(*fault);
+        return reply.cpu_ns;
+    }
+
+    static void add(const Measurement& part, Measurement& total) {
+        total.size = part.size;
+        total.iterations += part.iterations;
+        total.seconds += part.seconds;
+        total.cpu_seconds += part.cpu_seconds;
+        total.peer_cpu_seconds += part.peer_cpu_seconds;
+        if (!part.latency) return;
+        if (!total.latency) {
+            total.latency = part.latency;
+            return;
         }
-        return result.latency->histogram;
+        total.latency->histogram.merge(part.latency->histogram);
+        total.latency->samples.insert(total.latency->samples.end(), part.latency->samples.begin(),
+                                      part.latency->samples.end());
     }
 
-    void lead_latency(const wire::Run& run, Histogram& histogram) {
-        Laps laps(histogram);
+    MeasuredLatency& latency_of(Measurement& part) const {
+        const bool round_trip = parameters_.test == Test::Latency && parameters_.operation != Operation::Read;
+        MeasuredLatency& latency = part.latency.emplace();
+        latency.nanoseconds_per_count = nanoseconds_per_tick() * (round_trip ? 0.5 : 1.0);
+        latency.keeps_samples = parameters_.keep_samples;
+        if (latency.keeps_samples) latency.samples.reserve(part.iterations);
+        return latency;
+    }
+
+    void lead_latency(const wire::Run& run, MeasuredLatency& latency) {
+        Laps laps(latency);
         with_final_link(*link_, [&]<class L>(L& link) {
             switch (parameters_.operation) {
                 case Operation::Send:
@@ -216,11 +297,11 @@ private:
         });
     }
 
-    void connect_ring(const wire::Run& run, Histogram& histogram) {
+    void connect_ring(const wire::Run& run, MeasuredLatency& latency) {
         for (std::uint64_t i = 0; i < run.iterations; ++i) {
             const Ticks begun = ticks();
             connect_patiently(ring_->next(i), server_, parameters_.connect_timeout, parameters_.connect_timeout);
-            histogram.record(ticks() - begun);
+            latency.record(ticks() - begun);
         }
     }
 
@@ -232,7 +313,7 @@ private:
             case Test::Connect: result.connections_per_second = per_second; break;
             case Test::Bandwidth:
             case Test::Rate:
-                result.messages_per_second = per_second * (parameters_.bidirectional ? 2 : 1);
+                result.messages_per_second = per_second * (parameters_.direction == Direction::Both ? 2 : 1);
                 result.bytes_per_second = *result.messages_per_second * result.size;
                 break;
         }
@@ -245,6 +326,11 @@ private:
     Conversation talk_;
     RemoteAddress remote_;
     std::optional<LinkRing> ring_;
+    Machine machine_;         // of the server
+    std::uint32_t runs_ = 0;  // so far
+    OnInterval on_interval_;
+    std::optional<Measurement> interval_;  // the current one, unless warming up
+    double interval_begin_ = 0;
     const std::atomic<bool>* stop_ = nullptr;
 };
 
@@ -268,8 +354,11 @@ PerfClient::PerfClient(Api& api, const Address& server, const PerfParameters& pa
 
 PerfClient::~PerfClient() = default;
 
-Measurement PerfClient::measure(std::uint32_t size, const Progress& progress, const std::atomic<bool>* stop) {
-    return session_->measure(size, progress, stop);
+Measurement PerfClient::measure(std::uint32_t size, const Progress& progress, const std::atomic<bool>* stop,
+                                const OnInterval& on_interval) {
+    return session_->measure(size, progress, stop, on_interval);
 }
+
+const Machine& PerfClient::server() const noexcept { return session_->server(); }
 
 }  // namespace viaduct::measure

@@ -2,6 +2,7 @@
 #include <exception>
 #include <thread>
 
+#include "tools/measure/data_check.hpp"
 #include "tools/measure/free_service.hpp"
 #include "tools/measure/perf_session.hpp"
 
@@ -16,9 +17,9 @@ public:
                        {.send_depth = api.device().max_queue_depth, .receive_depth = api.device().max_queue_depth}) {}
 
     /// Agrees on the terms. Throws where the client is to be refused.
-    void greet() {
+    void greet(const std::string& version) {
         take(hear_hello<wire::PerfHello>(limits()));
-        prepare();
+        prepare(version);
     }
 
     /// Tells the client that another one is served.
@@ -41,10 +42,19 @@ public:
         while (const auto run = hear_run()) {
             if (is_write_ping_pong(terms_)) WritePingPong<Link>::prepare(*workspace_, run->size);
             if (terms_.test == Test::Connect) ring_->disconnect_all();
+            const DataCheck check(terms_, *workspace_, *run, false);
+            check.prepare_arrival();
             talk_->say(wire::Reply{});
-            (void)hear();  // the client has read the reply
-            talk_->post_receive();
+            check.prepare_outgoing();
+            hear_signal();  // the client has read the reply
+            const auto cpu_ns = cpu_time_ns();
             follow(*run);
+            hear_signal();
+            const auto used_ns = cpu_time_ns() - cpu_ns;
+            const auto fault = check.fault();
+            auto reply = fault ? wire::refusal(*fault, wire::failed) : wire::Reply{};
+            reply.cpu_ns = used_ns;
+            talk_->say(reply);
         }
         talk_->say(wire::Reply{});
         wait_for_end();
@@ -60,7 +70,9 @@ private:
                   .operation = static_cast<Operation>(hello.operation),
                   .mode = static_cast<Mode>(hello.mode),
                   .memory = static_cast<Memory>(hello.memory),
-                  .bidirectional = hello.bidirectional != 0,
+                  .direction = static_cast<Direction>(hello.direction),
+                  .check = hello.check != 0,
+                  .rate_limit = hello.rate_limit,
                   .window = hello.window,
                   .open = hello.open,
                   .max_size = hello.max_size};
@@ -68,8 +80,9 @@ private:
     }
 
     /// Makes what the test needs and tells the client.
-    void prepare() {
+    void prepare(const std::string& version) {
         wire::Reply reply;
+        wire::set_text(reply, this_machine(version).text());
         try {
             workspace_.emplace(api_, terms_.memory, terms_.max_size);
             if (terms_.test == Test::Connect) {
@@ -90,6 +103,12 @@ private:
     std::span<const std::byte> hear() {
         while (true)
             if (const auto message = talk_->hear(stall_limit)) return *message;
+    }
+
+    /// The client's sign to go on.
+    void hear_signal() {
+        (void)hear();
+        talk_->post_receive();
     }
 
     /// The next run, or nothing once the client has said goodbye.
@@ -146,7 +165,7 @@ private:
 
 void serve_client(Session& session, const std::string& name, const ServerOptions& options) {
     try {
-        session.greet();
+        session.greet(options.version);
         options.tell(name + " connected: " + session.terms());
         session.serve();
         options.tell(name + " is done");

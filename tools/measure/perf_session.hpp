@@ -15,6 +15,11 @@ namespace viaduct::measure {
 /// Requests that a link must be able to hold, on either queue.
 inline std::uint32_t depth_for(std::uint32_t window) noexcept { return window + signal_slots; }
 
+/// Whether an end of a stream, or of a latency test by reads, posts the requests.
+inline bool streams_from(const PerfParameters& terms, bool leads) noexcept {
+    return terms.direction == Direction::Both || leads == (terms.direction == Direction::Forward);
+}
+
 inline StreamPlan plan_of(const PerfParameters& terms, const wire::Run& run, bool leads,
                           const RemoteAddress& remote) noexcept {
     return {.operation = terms.operation,
@@ -22,8 +27,9 @@ inline StreamPlan plan_of(const PerfParameters& terms, const wire::Run& run, boo
             .size = run.size,
             .window = terms.window,
             .iterations = run.iterations,
-            .sends = leads || terms.bidirectional,
-            .receives = !leads || terms.bidirectional,
+            .rate_limit = terms.rate_limit,
+            .sends = streams_from(terms, leads),
+            .receives = streams_from(terms, !leads),
             .remote = remote};
 }
 

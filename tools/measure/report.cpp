@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/measure/report.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -16,13 +19,14 @@ using Json = nlohmann::ordered_json;
 /// A number of the report: how each format calls it, and how the table shows it. The table's unit is `scale` times
 /// larger than that of the programs' formats.
 struct Column {
-    const char* key;      ///< in CSV and JSON, with the unit
-    const char* heading;  ///< in the table, with the unit
+    std::string key;      ///< in CSV and JSON, with the unit
+    std::string heading;  ///< in the table, with the unit
     int width;
     int decimals;
     double scale;
     double value;
     bool counts = false;  ///< a whole number
+    bool in_table = true;
 };
 
 /// The decimals that a number needs to show so many significant digits.
@@ -48,21 +52,23 @@ std::string csv_text(const Column& column) {
     return fmt::format("{:.{}f}", value, column.counts ? 0 : decimals_for(value, digits_of_values));
 }
 
-std::vector<Column> latency_columns(const MeasuredLatency& latency) {
+std::vector<Column> latency_columns(const MeasuredLatency& latency, const std::vector<double>& percentiles) {
     const auto time = [&](double count) { return count * latency.nanoseconds_per_count; };
     const Histogram& histogram = latency.histogram;
-    const auto column = [](const char* key, const char* heading, double value) {
-        return Column{key, heading, 12, 3, 1000, value};
+    std::vector<Column> columns;
+    const auto add = [&](const std::string& name, double value) {
+        columns.push_back({name + "_ns", name + " [us]", 12, 3, 1000, time(value)});
     };
-    return {column("min_ns", "min [us]", time(static_cast<double>(histogram.min()))),
-            column("mean_ns", "mean [us]", time(histogram.mean())),
-            column("p50_ns", "p50 [us]", time(histogram.percentile(0.5))),
-            column("p99_ns", "p99 [us]", time(histogram.percentile(0.99))),
-            column("p99.9_ns", "p99.9 [us]", time(histogram.percentile(0.999))),
-            column("max_ns", "max [us]", time(static_cast<double>(histogram.max())))};
+    add("min", static_cast<double>(histogram.min()));
+    add("mean", histogram.mean());
+    for (const double share : percentiles) add(fmt::format("p{}", share), histogram.percentile(share / 100));
+    add("max", static_cast<double>(histogram.max()));
+    add("stddev", histogram.deviation());
+    return columns;
 }
 
-std::vector<Column> columns_of(const Measurement& measurement, Test test) {
+std::vector<Column> columns_of(const Measurement& measurement, const ReportContext& context) {
+    const Test test = context.parameters.test;
     std::vector<Column> columns;
     if (test != Test::Connect)
         columns.push_back({"size_bytes", "size [B]", 10, 0, 1, static_cast<double>(measurement.size), true});
@@ -71,12 +77,20 @@ std::vector<Column> columns_of(const Measurement& measurement, Test test) {
     columns.push_back({"seconds", "time [s]", 9, 3, 1, measurement.seconds});
     if (measurement.connections_per_second)
         columns.push_back({"connections_per_second", "rate [1/s]", 12, 0, 1, *measurement.connections_per_second});
-    if (measurement.bytes_per_second)
+    if (measurement.bytes_per_second && context.bits)
+        columns.push_back({"bytes_per_second", "bandwidth [Mbit/s]", 19, 2, 1e6 / 8, *measurement.bytes_per_second});
+    else if (measurement.bytes_per_second)
         columns.push_back({"bytes_per_second", "bandwidth [MB/s]", 17, 2, 1e6, *measurement.bytes_per_second});
     if (measurement.messages_per_second)
         columns.push_back({"messages_per_second", "rate [Mmsg/s]", 14, 4, 1e6, *measurement.messages_per_second});
     if (measurement.latency)
-        for (const Column& column : latency_columns(*measurement.latency)) columns.push_back(column);
+        for (const Column& column : latency_columns(*measurement.latency, context.percentiles))
+            columns.push_back(column);
+    // An end that polls always uses a whole CPU.
+    const bool tells = test == Test::Connect || context.parameters.mode == Mode::Blocking;
+    const auto percent = [&](double seconds) { return 100 * seconds / measurement.seconds; };
+    columns.push_back({"cpu_percent", "CPU [%]", 9, 1, 1, percent(measurement.cpu_seconds), false, tells});
+    columns.push_back({"peer_cpu_percent", "peer [%]", 10, 1, 1, percent(measurement.peer_cpu_seconds), false, tells});
     return columns;
 }
 
@@ -89,7 +103,9 @@ std::string title_of(const ReportContext& context) {
                         measure::text_of(parameters.mode), measure::text_of(parameters.memory));
     if (parameters.test == Test::Latency)
         return text + (parameters.operation == Operation::Read ? ", time of a read" : ", one way");
-    return text + fmt::format(", window {}{}", parameters.window, parameters.bidirectional ? ", bidirectional" : "");
+    constexpr std::array<std::string_view, 3> words{"", ", bidirectional", ", reversed"};
+    return text +
+           fmt::format(", window {}{}", parameters.window, words[static_cast<std::size_t>(parameters.direction)]);
 }
 
 Json histogram_json(const MeasuredLatency& latency) {
@@ -103,7 +119,7 @@ Json histogram_json(const MeasuredLatency& latency) {
 
 Json json_of(const Measurement& measurement, const ReportContext& context) {
     Json row;
-    for (const Column& column : columns_of(measurement, context.parameters.test)) {
+    for (const Column& column : columns_of(measurement, context)) {
         if (column.counts)
             row[column.key] = static_cast<std::uint64_t>(column.value);
         else
@@ -116,18 +132,49 @@ Json json_of(const Measurement& measurement, const ReportContext& context) {
 /// What stands before the numbers in CSV, and beside them in JSON.
 std::vector<std::pair<const char*, std::string>> settings_of(const ReportContext& context) {
     const PerfParameters& parameters = context.parameters;
-    return {{"test", std::string(measure::text_of(parameters.test))},
+    return {{"version", context.client.version},
+            {"date", context.date},
+            {"host", context.client.host},
+            {"processor", context.client.processor},
+            {"server", context.server},
+            {"server_version", context.server_machine.version},
+            {"server_host", context.server_machine.host},
+            {"server_processor", context.server_machine.processor},
+            {"test", std::string(measure::text_of(parameters.test))},
             {"api", context.api},
             {"backend", context.backend},
             {"op", std::string(measure::text_of(parameters.operation))},
             {"mode", std::string(measure::text_of(parameters.mode))},
             {"memory", std::string(measure::text_of(parameters.memory))},
-            {"direction", parameters.bidirectional ? "both" : "forward"},
+            {"direction", std::string(measure::text_of(parameters.direction))},
             {"window", std::to_string(parameters.window)},
             {"open", std::to_string(parameters.open)}};
 }
 
+/// A field of CSV, quoted where it has to be.
+std::string csv_field(std::string text) {
+    if (text.find_first_of(",\"") == std::string::npos) return text;
+    for (std::size_t i = 0; (i = text.find('"', i)) != std::string::npos; i += 2) text.insert(i, 1, '"');
+    return '"' + text + '"';
+}
+
 }  // namespace
+
+std::string date_now() { return fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr))); }
+
+std::vector<double> parse_percentiles(const std::string& text) {
+    std::vector<double> percentiles;
+    const char* const last = text.data() + text.size();
+    for (const char* begin = text.data();; ++begin) {
+        double value = 0;
+        const auto [end, error] = std::from_chars(begin, last, value);
+        if (error != std::errc() || (end != last && *end != ',') || !(value >= 0 && value <= 100))
+            throw Error("bad percentiles '" + text + "': expected numbers from 0 to 100, such as 50,99,99.9");
+        percentiles.push_back(value);
+        if (end == last) return percentiles;
+        begin = end;
+    }
+}
 
 Report::Report(Format format, ReportContext context, std::FILE* out)
     : format_(format), context_(std::move(context)), out_(out) {}
@@ -137,25 +184,43 @@ void Report::print_line(const std::string& line) {
     std::fflush(out_);
 }
 
-void Report::add(const Measurement& measurement) {
+void Report::add(const Measurement& measurement, std::optional<double> begin) {
+    std::string span;
+    if (begin)
+        span = fmt::format("{:.2f}-{:.2f}", *begin, *begin + measurement.seconds);
+    else if (context_.parameters.interval.count() != 0)
+        span = "total";
     switch (format_) {
-        case Format::Table: print_table_row(measurement); break;
-        case Format::Csv: print_csv_row(measurement); break;
-        case Format::Json: results_.push_back(json_of(measurement, context_)); break;
+        case Format::Table: print_table_row(measurement, span); break;
+        case Format::Csv: print_csv_row(measurement, span); break;
+        case Format::Json: add_to_document(measurement, begin); break;
     }
     headed_ = true;
 }
 
-void Report::print_table_row(const Measurement& measurement) {
-    std::string heading;
-    std::string row;
-    for (const Column& column : columns_of(measurement, context_.parameters.test)) {
+void Report::add_to_document(const Measurement& measurement, std::optional<double> begin) {
+    Json row = json_of(measurement, context_);
+    if (begin) {
+        row["begin_seconds"] = rounded(*begin);
+        intervals_.push_back(std::move(row));
+        return;
+    }
+    if (!intervals_.empty()) row["intervals"] = std::exchange(intervals_, Json::array());
+    results_.push_back(std::move(row));
+}
+
+void Report::print_table_row(const Measurement& measurement, const std::string& span) {
+    std::string heading = span.empty() ? "" : fmt::format("{:>15}", "interval [s]");
+    std::string row = span.empty() ? "" : fmt::format("{:>15}", span);
+    for (const Column& column : columns_of(measurement, context_)) {
+        if (!column.in_table) continue;
         heading += fmt::format("{:>{}}", column.heading, column.width);
         row += table_text(column);
     }
     if (!headed_) print_line(title_of(context_) + "\n" + heading);
     print_line(row);
-    if (context_.histogram && measurement.latency) print_histogram(*measurement.latency);
+    if (context_.histogram && measurement.latency && (span.empty() || span == "total"))
+        print_histogram(*measurement.latency);
 }
 
 void Report::print_histogram(const MeasuredLatency& latency) {
@@ -170,15 +235,19 @@ void Report::print_histogram(const MeasuredLatency& latency) {
     }
 }
 
-void Report::print_csv_row(const Measurement& measurement) {
+void Report::print_csv_row(const Measurement& measurement, const std::string& span) {
     std::string heading;
     std::string row;
     for (const auto& [key, value] : settings_of(context_)) {
         heading += std::string(key) + ",";
-        row += value + ",";
+        row += csv_field(value) + ",";
     }
-    for (const Column& column : columns_of(measurement, context_.parameters.test)) {
-        heading += std::string(column.key) + ",";
+    if (!span.empty()) {
+        heading += "interval_seconds,";
+        row += span + ",";
+    }
+    for (const Column& column : columns_of(measurement, context_)) {
+        heading += column.key + ",";
         row += csv_text(column) + ",";
     }
     heading.pop_back();
@@ -189,7 +258,7 @@ void Report::print_csv_row(const Measurement& measurement) {
 
 void Report::finish() {
     if (format_ != Format::Json) return;
-    Json document = {{"tool", "vi-perf"}, {"version", context_.version}, {"server", context_.server}};
+    Json document = {{"tool", "vi-perf"}};
     for (const auto& [key, value] : settings_of(context_)) document[key] = value;
     document["window"] = context_.parameters.window;  // numbers
     document["open"] = context_.parameters.open;

@@ -15,28 +15,43 @@ enum class Format : std::uint8_t { Table, Csv, Json };
 
 /// What every row has in common.
 struct ReportContext {
-    std::string version;
+    std::string date;  ///< and time, in UTC
+    Machine client;
+    Machine server_machine;
     std::string api;
     std::string backend;
     std::string server;
     PerfParameters parameters;
+    std::vector<double> percentiles{50, 99, 99.9};
+    bool bits = false;       ///< the table has Mbit/s
     bool histogram = false;  ///< with every latency; not in CSV
 };
+
+/// The current date and time in UTC, as ISO 8601 writes them.
+std::string date_now();
+
+/// Percentiles such as "50,99,99.9". Throws Error.
+std::vector<double> parse_percentiles(const std::string& text);
 
 class Report {
 public:
     Report(Format format, ReportContext context, std::FILE* out = stdout);
 
     /// Prints a row, except in JSON, which is one document.
-    void add(const Measurement& measurement);
+    void add(const Measurement& measurement) { add(measurement, std::nullopt); }
+
+    /// The same for a part of the next measurement, which begins after so many measured seconds.
+    void add_interval(const Measurement& measurement, double begin) { add(measurement, begin); }
 
     /// Prints what remains to be printed.
     void finish();
 
 private:
-    void print_table_row(const Measurement& measurement);
+    void add(const Measurement& measurement, std::optional<double> begin);
+    void add_to_document(const Measurement& measurement, std::optional<double> begin);
+    void print_table_row(const Measurement& measurement, const std::string& span);
     void print_histogram(const MeasuredLatency& latency);
-    void print_csv_row(const Measurement& measurement);
+    void print_csv_row(const Measurement& measurement, const std::string& span);
     void print_line(const std::string& line);
 
     Format format_;
@@ -44,6 +59,7 @@ private:
     std::FILE* out_;
     bool headed_ = false;
     nlohmann::ordered_json results_ = nlohmann::ordered_json::array();
+    nlohmann::ordered_json intervals_ = nlohmann::ordered_json::array();  // of the next measurement
 };
 
 }  // namespace viaduct::measure

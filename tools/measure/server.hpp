@@ -16,6 +16,7 @@ namespace viaduct::measure {
 inline constexpr Timeout slice(100);
 
 struct ServerOptions {
+    std::string version;        ///< of the tool, for clients
     std::uint64_t clients = 0;  ///< to serve before the server returns; 0 for no limit
     std::function<void()> on_listening = [] {};
     std::function<void(const std::string&)> tell = [](const std::string&) {};  ///< a line about a client

@@ -2,6 +2,7 @@
 #include "tools/measure/statistics.hpp"
 
 #include <cmath>
+#include <functional>
 
 namespace viaduct::measure {
 
@@ -16,6 +17,20 @@ void RunningStatistics::add(double sample) noexcept {
 
 double RunningStatistics::deviation() const noexcept {
     return count_ == 0 ? 0 : std::sqrt(squares_ / static_cast<double>(count_));
+}
+
+double Histogram::deviation() const noexcept {
+    if (count_ == 0) return 0;
+    return std::sqrt(std::max(0.0, squares_ / static_cast<double>(count_) - mean() * mean()));
+}
+
+void Histogram::merge(const Histogram& other) noexcept {
+    std::ranges::transform(counts_, other.counts_, counts_.begin(), std::plus());
+    count_ += other.count_;
+    sum_ += other.sum_;
+    squares_ += other.squares_;
+    min_ = std::min(min_, other.min_);
+    max_ = std::max(max_, other.max_);
 }
 
 double Histogram::begin_of(std::size_t bucket) noexcept {

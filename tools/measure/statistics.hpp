@@ -38,6 +38,7 @@ public:
         ++counts_[bucket_of(value)];
         ++count_;
         sum_ += value;
+        squares_ += static_cast<double>(value) * static_cast<double>(value);
         min_ = std::min(min_, value);
         max_ = std::max(max_, value);
     }
@@ -46,6 +47,12 @@ public:
     std::uint64_t min() const noexcept { return count_ == 0 ? 0 : min_; }
     std::uint64_t max() const noexcept { return max_; }
     double mean() const noexcept { return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_); }
+
+    /// The standard deviation.
+    double deviation() const noexcept;
+
+    /// Adds the samples of another one.
+    void merge(const Histogram& other) noexcept;
 
     /// The value that a share `q` (0..1) of the samples does not exceed: the middle of its bucket.
     double percentile(double q) const noexcept;
@@ -79,8 +86,23 @@ private:
     std::array<std::uint64_t, bucket_count> counts_{};
     std::uint64_t count_ = 0;
     std::uint64_t sum_ = 0;
+    double squares_ = 0;
     std::uint64_t min_ = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t max_ = 0;
+};
+
+/// Latencies as they are measured, in ticks.
+struct MeasuredLatency {
+    Histogram histogram;
+    double nanoseconds_per_count = 1;    ///< from a value of the histogram to a time
+    bool keeps_samples = false;          ///< each of them, besides the histogram
+    std::vector<std::uint64_t> samples;  ///< in the order of time; their place is reserved before they are measured
+
+    void record(std::uint64_t value) noexcept {
+        histogram.record(value);
+        if (keeps_samples) [[unlikely]]
+            samples.push_back(value);
+    }
 };
 
 }  // namespace viaduct::measure

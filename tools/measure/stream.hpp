@@ -22,9 +22,10 @@ struct StreamPlan {
     std::uint32_t size = 0;
     std::uint32_t window = 0;
     std::uint64_t iterations = 0;
-    bool sends = false;     ///< this end streams to the peer
-    bool receives = false;  ///< the peer streams to this end
-    RemoteAddress remote;   ///< where writes go and reads come from
+    std::uint32_t rate_limit = 0;  ///< messages per second; 0: none
+    bool sends = false;            ///< this end streams to the peer
+    bool receives = false;         ///< the peer streams to this end
+    RemoteAddress remote;          ///< where writes go and reads come from
 };
 
 template <class L>
@@ -47,7 +48,13 @@ public:
         Spin spin(true);
         while (!done()) {
             const bool moved = push() | collect_sends() | collect_receives();
-            if (!moved) plan_.mode == Mode::Blocking ? rest() : spin.missed();
+            if (moved) continue;
+            if (plan_.mode == Mode::Polling)
+                spin.missed();
+            else if (held_back_ && in_flight_ == 0)
+                std::this_thread::sleep_for(std::chrono::microseconds(50));  // what arrives meanwhile is seen after it
+            else
+                rest();
         }
     }
 
@@ -63,14 +70,25 @@ private:
     bool all_arrived() const noexcept { return peer_complete_ && told_complete_; }
 
     bool push() {
-        const auto room =
-            std::min<std::uint64_t>({to_post_, credits_, plan_.window - std::min(in_flight_, plan_.window)});
+        auto room = std::min<std::uint64_t>({to_post_, credits_, plan_.window - std::min(in_flight_, plan_.window)});
+        if (plan_.rate_limit != 0) [[unlikely]] {
+            const auto due = messages_due();
+            held_back_ = room > due;
+            room = std::min(room, due);
+        }
         const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(room, batch));
         for (std::uint32_t i = 0; i < count; ++i) post();
         to_post_ -= count;
         credits_ -= count;
         in_flight_ += count;
         return count != 0;
+    }
+
+    /// Messages that the limit of the rate lets go now.
+    std::uint64_t messages_due() const noexcept {
+        const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun_;
+        const auto allowed = static_cast<std::uint64_t>(passed.count() * plan_.rate_limit);
+        return allowed - std::min(allowed, plan_.iterations - to_post_);
     }
 
     void post() {
@@ -165,6 +183,8 @@ private:
     std::uint64_t to_post_;
     std::uint64_t to_receive_;
     std::uint64_t credits_;
+    std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+    bool held_back_ = false;  // by the limit of the rate
     std::uint32_t in_flight_ = 0;
     std::uint32_t ungranted_ = 0;
     bool told_ended_ = false;

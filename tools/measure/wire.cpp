@@ -46,10 +46,14 @@ std::optional<std::string> check_header(std::span<const std::byte> message, std:
     return std::nullopt;
 }
 
+void set_text(Reply& reply, std::string_view text) noexcept {
+    std::ranges::copy(text.substr(0, sizeof reply.text - 1), reply.text);
+}
+
 Reply refusal(std::string_view why, std::uint32_t refused) noexcept {
     Reply reply;
     reply.refused = refused;
-    std::ranges::copy(why.substr(0, sizeof reply.text - 1), reply.text);
+    set_text(reply, why);
     return reply;
 }
 
@@ -67,7 +71,9 @@ std::optional<std::string> check(const PerfHello& hello, const Limits& limits) {
     if (hello.mode > static_cast<std::uint8_t>(Mode::Blocking)) return "unknown mode " + std::to_string(hello.mode);
     if (hello.memory > static_cast<std::uint8_t>(Memory::Heap))
         return "unknown kind of memory " + std::to_string(hello.memory);
-    if (hello.bidirectional > 1) return "the bidirectional flag is neither 0 nor 1";
+    if (hello.direction > static_cast<std::uint8_t>(Direction::Reverse))
+        return "unknown direction " + std::to_string(hello.direction);
+    if (hello.check > 1) return "the flag of the data check is neither 0 nor 1";
     if (auto fault = check_size(hello.max_size, limits)) return fault;
     if (hello.window == 0 || hello.window > limits.max_window)
         return "a window of " + std::to_string(hello.window) + "; it must be 1 to " + std::to_string(limits.max_window);

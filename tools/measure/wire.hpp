@@ -22,6 +22,7 @@ namespace viaduct::measure {
 enum class Operation : std::uint8_t { Send, Write, Read };
 enum class Test : std::uint8_t { Latency, Bandwidth, Rate, Connect };
 enum class Mode : std::uint8_t { Polling, Blocking };
+enum class Direction : std::uint8_t { Forward, Both, Reverse };  ///< of a stream; forward is from the client
 
 template <>
 inline constexpr std::array<std::string_view, 3> names<Operation>{"send", "write", "read"};
@@ -29,10 +30,12 @@ template <>
 inline constexpr std::array<std::string_view, 4> names<Test>{"latency", "bandwidth", "rate", "connect"};
 template <>
 inline constexpr std::array<std::string_view, 2> names<Mode>{"polling", "blocking"};
+template <>
+inline constexpr std::array<std::string_view, 3> names<Direction>{"forward", "both", "reverse"};
 
 namespace wire {
 
-inline constexpr std::uint16_t version = 1;
+inline constexpr std::uint16_t version = 2;
 inline constexpr std::uint32_t ping_magic = 0x676e7056;   // "Vpng" in memory on little-endian hosts
 inline constexpr std::uint32_t perf_magic = 0x66727056;   // "Vprf"
 inline constexpr std::uint32_t reply_magic = 0x796c7256;  // "Vrly"
@@ -71,32 +74,35 @@ struct PerfHello {
     std::uint8_t operation = 0;
     std::uint8_t mode = 0;
     std::uint8_t memory = 0;
-    std::uint8_t bidirectional = 0;
-    std::uint8_t reserved[3] = {};
+    std::uint8_t direction = 0;
+    std::uint8_t check = 0;  ///< 1: both ends check the data of each run
+    std::uint8_t reserved[2] = {};
     std::uint32_t window = 0;
-    std::uint32_t max_size = 0;  ///< of a message, bytes
-    std::uint32_t open = 0;      ///< connections held open at once; connect test
-    std::uint32_t reserved2 = 0;
+    std::uint32_t max_size = 0;    ///< of a message, bytes
+    std::uint32_t open = 0;        ///< connections held open at once; connect test
+    std::uint32_t rate_limit = 0;  ///< messages per second that each sender may send; 0: no limit
     RemoteBuffer landing;
 };
 
-/// Asks a vi-perf server to take part in one run. Zero iterations end the session.
+/// Asks a vi-perf server to take part in one run. It agrees with a Reply; an empty message of the client begins the
+/// run, and another one ends it, which the server answers with a second Reply. Zero iterations end the session.
 struct Run {
     Header header{.magic = run_magic, .bytes = sizeof(Run)};
     std::uint32_t size = 0;
-    std::uint32_t reserved = 0;
+    std::uint32_t pattern = 0;  ///< of the data, where they are checked
     std::uint64_t iterations = 0;
 };
 
 struct Reply {
     Header header{.magic = reply_magic, .bytes = sizeof(Reply)};
-    std::uint32_t refused = 0;  ///< 0: agreed; busy: refused for now; anything else: for good
+    std::uint32_t refused = 0;  ///< 0: agreed; busy: for now; failed: a run failed; anything else: for good
     std::uint32_t service = 0;  ///< of the connect test: where to connect to
     RemoteBuffer landing;
-    char text[128] = {};  ///< why it was refused; NUL-terminated
+    std::uint64_t cpu_ns = 0;  ///< after a run: the processor time that it took
+    char text[128] = {};       ///< why it was refused; else, after a greeting, the server's Machine; NUL-terminated
 };
 
-static_assert(sizeof(PingHello) == 32 && sizeof(PerfHello) == 48 && sizeof(Run) == 24 && sizeof(Reply) == 160);
+static_assert(sizeof(PingHello) == 32 && sizeof(PerfHello) == 48 && sizeof(Run) == 24 && sizeof(Reply) == 168);
 static_assert(sizeof(Reply) <= max_message_bytes);
 
 /// Why a message is not the expected one, or nothing where it is.
@@ -116,7 +122,9 @@ std::optional<Message> read(std::span<const std::byte> bytes, std::string& reaso
 }
 
 inline constexpr std::uint32_t busy = 2;
+inline constexpr std::uint32_t failed = 3;
 
+void set_text(Reply& reply, std::string_view text) noexcept;
 Reply refusal(std::string_view why, std::uint32_t refused = 1) noexcept;
 
 /// What a server accepts.

@@ -42,6 +42,7 @@ wire::Reply Conversation::hear_reply(Timeout timeout) {
     if (!reply) throw Error("not a server of this tool: " + reason);
     reply->text[sizeof reply->text - 1] = '\0';
     if (reply->refused == wire::busy) throw Busy(std::string("the server is busy: ") + reply->text);
+    if (reply->refused == wire::failed) throw Error(std::string("the server reports: ") + reply->text);
     if (reply->refused != 0) throw Error(std::string("the server refuses: ") + reply->text);
     return *reply;
 }

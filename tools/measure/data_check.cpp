@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/measure/data_check.hpp"
+
+#include <algorithm>
+
+#include "tools/measure/perf_session.hpp"
+
+namespace viaduct::measure {
+namespace {
+
+/// Differs between neighbours, between pages and between patterns.
+std::byte byte_at(std::size_t index, std::uint32_t pattern) noexcept {
+    return static_cast<std::byte>(index * 31 + (index >> 12) + pattern * 101 + 1);
+}
+
+void clear(std::span<std::byte> data) noexcept { std::ranges::fill(data, std::byte{0}); }
+
+}  // namespace
+
+void fill_pattern(std::span<std::byte> data, std::uint32_t pattern) noexcept {
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = byte_at(i, pattern);
+}
+
+std::optional<std::string> pattern_fault(std::span<const std::byte> data, std::uint32_t pattern) {
+    for (std::size_t i = 0; i < data.size(); ++i)
+        if (data[i] != byte_at(i, pattern))
+            return "wrong data: byte " + std::to_string(i) + " of " + std::to_string(data.size()) + " is " +
+                   std::to_string(std::to_integer<unsigned>(data[i])) + " instead of " +
+                   std::to_string(std::to_integer<unsigned>(byte_at(i, pattern)));
+    return std::nullopt;
+}
+
+DataCheck::DataCheck(const PerfParameters& terms, const Workspace& workspace, const wire::Run& run, bool leads) noexcept
+    : workspace_(workspace),
+      operation_(terms.operation),
+      // Writes that play ping-pong have a mark in their last byte.
+      size_(terms.check ? run.size - (is_write_ping_pong(terms) ? 1 : 0) : 0),
+      pattern_(run.pattern) {
+    const bool both = terms.test == Test::Latency && terms.operation != Operation::Read;
+    active_ = both || streams_from(terms, leads);
+    passive_ = both || streams_from(terms, !leads);
+}
+
+void DataCheck::prepare_arrival() const noexcept {
+    clear(incoming());
+    operation_ == Operation::Read ? fill_pattern(landing(), pattern_) : clear(landing());
+}
+
+void DataCheck::prepare_outgoing() const noexcept {
+    operation_ == Operation::Read ? clear(outgoing()) : fill_pattern(outgoing(), pattern_);
+}
+
+std::optional<std::string> DataCheck::fault() const {
+    switch (operation_) {
+        case Operation::Send: return passive_ ? pattern_fault(incoming(), pattern_) : std::nullopt;
+        case Operation::Write: return passive_ ? pattern_fault(landing(), pattern_) : std::nullopt;
+        case Operation::Read: return active_ ? pattern_fault(outgoing(), pattern_) : std::nullopt;
+    }
+    return std::nullopt;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/measure/machine.hpp"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "core/base/host_names.hpp"
+
+namespace viaduct::measure {
+namespace {
+
+/// The model, where the kernel tells it, or else the architecture.
+std::string processor_name() {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);)
+        if (const auto colon = line.find(": "); line.starts_with("model name") && colon != std::string::npos)
+            return line.substr(colon + 2);
+    utsname system{};
+    return uname(&system) == 0 ? system.machine : "unknown";
+}
+
+/// The first line, without characters that would disturb a terminal or a file; the text continues after it.
+std::string take_line(std::string_view& text) {
+    const auto end = std::min(text.find('\n'), text.size());
+    std::string line(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    std::ranges::replace_if(
+        line, [](char c) { return c < ' ' || c > '~'; }, '?');
+    return line;
+}
+
+}  // namespace
+
+Machine Machine::of_text(std::string_view text) {
+    Machine machine;
+    machine.version = take_line(text);
+    machine.host = take_line(text);
+    machine.processor = take_line(text);
+    return machine;
+}
+
+Machine this_machine(std::string version) {
+    return {.version = std::move(version), .host = own_host_name(), .processor = processor_name()};
+}
+
+}  // namespace viaduct::measure
