@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "tools/command_line.hpp"
+#include "tools/measure/compare.hpp"
 #include "tools/measure/connections.hpp"
 #include "tools/measure/free_service.hpp"
 #include "tools/measure/progress_bar.hpp"
@@ -31,6 +33,7 @@ constexpr std::string_view usage =
     "Usage: vi-perf [options] HOST[:SERVICE]\n"
     "       vi-perf --local [options]\n"
     "       vi-perf --connections N [options]\n"
+    "       vi-perf --compare BEFORE.json AFTER.json [--tolerance PERCENT]\n"
     "       vi-perf --listen [SERVICE|ADDRESS|ADDRESS:SERVICE] [options]\n\n"
     "Measures latency, bandwidth, message rate or connection rate against a vi-perf server.\n"
     "A SERVICE is a number up to 65535 (default 7471) or, for vipl and core, text.\n";
@@ -75,6 +78,8 @@ options::options_description describe() {
     add("count,c", count("N")->default_value(0, "no limit"), "as a server: clients to serve");
     add("local", "start a server on this host for this run");
     add("connections", count("N"), "open N connections to a local server and measure what they take (core only)");
+    add("compare", text("FILE"), "compare the results in FILE with those in another file");
+    add("tolerance", text("PERCENT", "5"), "with --compare: the change that counts as none");
     add_test_options(description);
     add("cpu", options::value<int>()->value_name("N"), "run on this CPU");
     add("server-cpu", options::value<int>()->value_name("N"), "with --local: run the server on this CPU");
@@ -295,6 +300,18 @@ int measure_many(const options::variables_map& given) {
     return 0;
 }
 
+/// Exit status 1: something became worse.
+int compare_files(const options::variables_map& given) {
+    for (const char* other : {"local", "listen", "connections"}) exclude(given, "compare", other);
+    if (given.count("target") == 0) throw UsageError("--compare takes two files");
+    const auto& text = given["tolerance"].as<std::string>();
+    double tolerance = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), tolerance);
+    if (error != std::errc() || end != text.data() + text.size() || !(tolerance >= 0))
+        throw UsageError("bad value '" + text + "' for --tolerance: expected percent, such as 5");
+    return measure::compare(given["compare"].as<std::string>(), given["target"].as<std::string>(), tolerance) ? 0 : 1;
+}
+
 int listen(const options::variables_map& given) {
     const auto target = listen_target(given);
     pin_to_cpu(given, "cpu");
@@ -311,6 +328,7 @@ int vi_perf(int argc, char** argv) {
     if (given.count("server-cpu") != 0 && given.count("local") == 0 && given.count("connections") == 0)
         throw UsageError("--server-cpu requires --local; use --cpu for other servers");
     raise_descriptor_limit();
+    if (given.count("compare") != 0) return compare_files(given);
     if (given.count("connections") != 0) return measure_many(given);
     if (given.count("listen") != 0) return listen(given);
     if (given.count("target") == 0 && given.count("local") == 0) throw UsageError("no host given");

@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import os
 import signal
 import socket
 import tempfile
@@ -45,6 +46,11 @@ def test_bad_options(tool):
         (["--percentiles", "50,", "--local"], "bad percentiles"),
         (["--samples", "/dev/null", "-t", "rate", "--local"], "samples require the latency or connect test"),
         (["--samples", "/no/such/file", "--local"], "cannot write /no/such/file: No such file"),
+        (["--compare", "a.json"], "--compare takes two files"),
+        (["--compare", "a.json", "b.json"], "cannot read a.json: No such file"),
+        (["--compare", "/dev/null", "/dev/null"], "/dev/null is not what 'vi-perf --json' prints"),
+        (["--compare", "a.json", "b.json", "--tolerance", "few"], "expected percent"),
+        (["--compare", "a.json", "--local"], "cannot be used together"),
         (["--listen", "--local"], "cannot be used together"),
         (["--local", "localhost"], "--local does not take a host"),
         (["--server-cpu", "0", "localhost"], "--local"),
@@ -146,6 +152,36 @@ def test_intervals(tool):
     lines = tool.run(*options, "--bits").stdout.splitlines()
     check("interval [s]" in lines[1] and "[Mbit/s]" in lines[1], lines)
     check(lines[2].split()[0].startswith("0.00-0.") and lines[-1].split()[0] == "total", lines)
+
+
+def test_comparison(tool):
+    def compare(status, before, after, *options):
+        with tempfile.TemporaryDirectory() as directory:
+            paths = [os.path.join(directory, name) for name in ("before.json", "after.json")]
+            for path, document in zip(paths, (before, after)):
+                with open(path, "w") as file:
+                    json.dump(document, file)
+            result = tool.run("--compare", *paths, *options, status=status)
+            return result.stdout + result.stderr
+
+    def latency(*medians, **settings):
+        rows = [{"size_bytes": 8 << i, "p50_ns": median} for i, median in enumerate(medians)]
+        return {"tool": "vi-perf", "test": "latency", "api": "core", "results": rows} | settings
+
+    rate = {"tool": "vi-perf", "test": "rate", "results": [{"size_bytes": 8, "messages_per_second": 4e6}]}
+    text = compare(1, latency(100, 200, 300), latency(104, 150, 330, api="dat"))
+    check([line.split()[-1] for line in text.splitlines()[2:5]] == ["same", "better", "worse"], text)
+    check('different api: "core", "dat"' in text and "+10.0" in text, text)
+    check("verdict: worse (of 3: 1 better, 1 worse by more than 5 %)" in text, text)
+    check("verdict: same" in compare(0, latency(100, 200, 300), latency(104, 150, 330), "--tolerance", "25.1"), text)
+    check("verdict: better" in compare(0, latency(100), latency(50, 60)), "fewer sizes")
+    slower = rate | {"results": [{"size_bytes": 8, "messages_per_second": 3e6}]}
+    check("verdict: worse" in compare(1, rate, slower) and "verdict: better" in compare(0, slower, rate), "rates")
+    check("different tests: latency, rate" in compare(2, latency(100), rate), "tests")
+    check("no size in common" in compare(2, latency(), latency(100)), "sizes")
+    check("a result has no p50_ns" in compare(2, rate | {"test": "latency"}, latency(100)), "keys")
+    real = document_of(tool, "--local", "-n", "20", "--sizes", "8")
+    check("verdict: same" in compare(0, real, real), real)
 
 
 def test_rate_limit(tool):
