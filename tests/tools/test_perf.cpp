@@ -119,7 +119,7 @@ TEST_CASE("a limited rate") {
     parameters.rate_limit = 2000;
     parameters.iterations = 100;
     const auto result = measure_with(ApiKind::Core, ApiKind::Core, parameters, {8})[0];
-    CHECK(result.seconds >= 0.05);
+    CHECK(result.seconds >= 0.049);  // 0.05, but a server that sends may begin a little earlier
 }
 
 TEST_CASE("intervals and samples add up to the measurement, and the processor time is that of both ends") {

@@ -145,10 +145,11 @@ def test_samples(tool):
 
 
 def test_intervals(tool):
-    options = "--local", "-t", "rate", "-d", "0.2", "-i", "0.05"
+    options = "--local", "-t", "rate", "-d", "0.3", "-i", "0.05"
     row, = document_of(tool, *options)["results"]
     check(sum(part["iterations"] for part in row["intervals"]) == row["iterations"], row)
-    check(row["intervals"][0]["begin_seconds"] == 0 < row["intervals"][1]["begin_seconds"], row)
+    begins = [part["begin_seconds"] for part in row["intervals"]]
+    check(begins[0] == 0 and begins == sorted(begins), row)
     lines = tool.run(*options, "--bits").stdout.splitlines()
     check("interval [s]" in lines[1] and "[Mbit/s]" in lines[1], lines)
     check(lines[2].split()[0].startswith("0.00-0.") and lines[-1].split()[0] == "total", lines)
@@ -234,14 +235,15 @@ def test_server_outlives_a_client_that_is_killed(tool):
 
 
 def test_server_that_serves_another_client(tool):
-    for server_api in APIS:
+    if ON_DEVICES:  # may be too slow to answer in a second
+        return
+    for server_api, api in zip(APIS, [*APIS[1:], APIS[0]]):
         with tool.server("--api", server_api, "--count", "2") as server:
             first = tool.start("-d", "1000", "--sizes", "8", "--connect-timeout", "20", server.target)
             server.wait_for("client 1 connected")
-            for api in APIS:
-                error = tool.run("--api", api, "--connect-timeout", "0.1", server.target, status=2).stderr
-                check(f"{server.target} ({api}, " in error, error)
-                check("the server is busy: it serves client 1, tried for " in error, error)
+            error = tool.run("--api", api, "--connect-timeout", "1", server.target, status=2).stderr
+            check(f"{server.target} ({api}, " in error, error)
+            check("the server is busy: it serves client 1, tried for " in error, error)
             waiting = tool.start("-n", "20", "--sizes", "8", "--connect-timeout", "60", server.target)
             first.process.send_signal(signal.SIGINT)
             first.finish(status=130)
