@@ -252,8 +252,14 @@ def main() -> int:
     made = SITE / "index.html"
     changed = not made.exists() or any(file.stat().st_mtime > made.stat().st_mtime
                                        for file in (ROOT / "docs/site").rglob("*.*"))
-    run(sys.executable, "-Wignore", "-m", "sphinx", "-b", "html", "-j", "auto", "-q", "-W", "--keep-going",
+    os.environ["PYTHONWARNINGS"] = "ignore"  # breathe uses what newer versions of Sphinx announce to drop
+    run(sys.executable, "-m", "sphinx", "-b", "html", "-j", "auto", "-q", "-W", "--keep-going",
         "-c", "docs/site", "-d", str(WORK / "doctrees"), *["-E", "-a"] * changed, str(PAGES), str(SITE))
+    # Debian 12's furo loads a file of another package from the web server.
+    style, shared = SITE / "_static/styles/furo.css", "/javascript/normalize.css/normalize.css"
+    if f"@import url({shared});" in style.read_text():
+        reset = pathlib.Path(f"/usr/share{shared}").read_text()
+        style.write_text(style.read_text().replace(f"@import url({shared});", reset))
     links, problems = check.check(SITE)
     print("\n".join(problems) or f"{len(list(SITE.rglob('*.html')))} pages, {links} links between them, in "
                                  f"{time.monotonic() - start:.0f} s: {(SITE / 'index.html').relative_to(ROOT)}")

@@ -42,6 +42,7 @@ def check(site: pathlib.Path) -> tuple[int, list[str]]:
             elif url.fragment and there in pages and urllib.parse.unquote(url.fragment) not in pages[there].ids:
                 problems.append(f"{path.relative_to(site)}: {target}: no such anchor")
     for style in site.rglob("*.css"):
-        problems += [f"{style.relative_to(site)}: loads {address}" for address in
-                     re.findall(r"(?:url\(|@import )['\"]?((?:https?:)?//[^)'\"]*)", style.read_text())]
+        for address in re.findall(r"(?:url\(|@import )(?!url)['\"]?(?!data:)([^)'\"]+)", style.read_text()):
+            if address.startswith("/") or not (style.parent / address).is_file():
+                problems.append(f"{style.relative_to(site)}: loads {address}")
     return count, problems
