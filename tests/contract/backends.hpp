@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The backends that the contract suite tests. To add one, add a line to backends.cpp.
 //
-// Cases with the tag [no-peer] need no peer. A new backend can pass them first, and the null backend runs only them.
+// Cases with the tag [no-peer] need no peer. A new backend can pass them first.
 #pragma once
 
 #include <catch2/catch.hpp>
