@@ -230,7 +230,8 @@ TEST_CASE("faults: a call fails once") {
     CHECK(client.event().kind == ConnectionEventKind::Established);
 
     const Sge piece = memory.sge(0, 8);
-    for (int i = 0; i < 2; ++i) server.post(receive_of(1, piece));
+    const Sge into = memory.sge(8, 8);
+    for (int i = 0; i < 2; ++i) server.post(receive_of(1, into));
     const std::array requests{send_of(2, piece), send_of(3, piece)};
     std::size_t posted = 0;
     CHECK(client.endpoint->post_send(requests, posted).code() == Code::NoResources);
