@@ -54,9 +54,7 @@ Link::~Link() {
     agent_.forget_error(*this);
 }
 
-void Link::set_deadline(const Deadline& deadline) {
-    agent_.move_call(deadline_, deadline, shared_from_this());
-}
+void Link::set_deadline(const Deadline& deadline) { agent_.move_call(deadline_, deadline, shared_from_this()); }
 
 void Link::on_deadline() noexcept {
     deadline_ = Deadline::never();
