@@ -81,11 +81,11 @@ struct ProtectedPages {
     std::atomic<std::size_t> bytes{0};
 };
 std::array<ProtectedPages, 1024> protected_pages;
-std::array<struct sigaction, 1> before;
+struct sigaction before;
 std::atomic<OnTouch> touched{nullptr};
 
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
-    const auto& action = before[0];
+    const struct sigaction& action = before;
     if ((action.sa_flags & SA_SIGINFO) != 0) return action.sa_sigaction(signal, info, context);
     if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) return action.sa_handler(signal);
     ::signal(signal, SIG_DFL);  // the fault occurs again
@@ -117,7 +117,7 @@ void catch_touches(OnTouch on_touch) noexcept {
     struct sigaction action {};
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    before[0] = current;
+    before = current;
     sigaction(SIGSEGV, &action, nullptr);
 }
 

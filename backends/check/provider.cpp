@@ -259,10 +259,9 @@ void add_pieces(Record& record, std::span<const Sge> pieces) {
 
 void on_touch(const void* address, bool writes) noexcept { of_process->touched(address, writes); }
 
-/// Posts a receive. `function` passes it to the backend.
-template <class Function>
+/// Posts a receive to the queue of the backend.
 Status post_receive(Tracker& tracker, Queue& queue, Regions& regions, const ReceiveRequest& request,
-                    std::uint32_t outstanding, Function function) noexcept try {
+                    std::uint32_t outstanding, detail::ReceiveInterface& receives) noexcept try {
     const LockGuard lock(queue.posting);
     Record* const record = tracker.begin(queue);
     if (record == nullptr) return {Code::NoResources, "out of memory"};
@@ -286,7 +285,8 @@ Status post_receive(Tracker& tracker, Queue& queue, Regions& regions, const Rece
     if (tracker.commit(*record, fills)) tracker.add_sums(*record);
     if (tracker.has(Check::Pages) && record->shadow.memory != nullptr && record->pieces.size() == 1)
         record->pages = protect(record->pieces[0].address, record->pieces[0].length, on_touch);
-    const Status status = function(inner);
+    std::size_t posted = 0;
+    const Status status = receives.post_receive({&inner, 1}, posted);
     if (!status.ok()) tracker.cancel(*record);
     return status;
 } catch (const std::bad_alloc&) {
@@ -308,11 +308,7 @@ public:
         return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
             const std::uint32_t count = queue->count;
             const std::uint32_t outstanding = count + 1 < queue->depth ? count : inner().outstanding();
-            return check::post_receive(tracker(), *queue, regions_, request, outstanding,
-                                       [&](const ReceiveRequest& one) {
-                                           std::size_t done = 0;
-                                           return inner().post_receive({&one, 1}, done);
-                                       });
+            return check::post_receive(tracker(), *queue, regions_, request, outstanding, inner());
         });
     }
     Status resize(std::uint32_t depth) noexcept override {
@@ -355,10 +351,7 @@ public:
         const Posting posting(*this, QueueKind::Receive);
         return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
             return check::post_receive(tracker(), connection_->receive, regions_, request,
-                                       outstanding_of(connection_->receive), [&](const ReceiveRequest& one) {
-                                           std::size_t done = 0;
-                                           return inner().post_receive({&one, 1}, done);
-                                       });
+                                       outstanding_of(connection_->receive), inner());
         });
     }
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override {
