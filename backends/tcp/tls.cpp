@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/tcp/tls.hpp"
 
-#include <dlfcn.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "backends/software/messages.hpp"
+#include "backends/support/shared_library.hpp"
 #include "core/log.hpp"
 
 #define VIADUCT_TEXT_OF(macro) VIADUCT_TEXT(macro)
@@ -82,23 +82,17 @@ struct OpenSsl {
 
 private:
     OpenSsl() noexcept {
-        void* const library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
-        if (library == nullptr) {
-            log(LogLevel::Error, "tcp: cannot authenticate peers: %s", dlerror());
-            return;
-        }
-        bool found = true;
-        const auto find = [&](auto& function, const char* name) {
-            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-            found = found && function != nullptr;
-        };
-#define VIADUCT_FIND(NAME) find(NAME, #NAME);
+        support::SharedLibrary library(library_name);
+#define VIADUCT_FIND(NAME) library.find(NAME, #NAME);
         VIADUCT_OPENSSL(VIADUCT_FIND)
 #undef VIADUCT_FIND
+        if (library.error() != nullptr) {
+            log(LogLevel::Error, "tcp: cannot authenticate peers: %s", library.error());
+            return;
+        }
         // Without a handler at exit, which would take away what other threads use. The context of our own keeps
         // settings for the program's use of OpenSSL out of ours.
-        if (found && OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1)
-            sockets = BIO_meth_new(BIO_TYPE_SOCKET, "");
+        if (OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1) sockets = BIO_meth_new(BIO_TYPE_SOCKET, "");
         if (sockets != nullptr) {
             BIO_meth_set_read(sockets, receive);
             BIO_meth_set_write(sockets, send);

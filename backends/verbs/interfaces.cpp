@@ -13,6 +13,7 @@
 
 #include "backends/support/guarded.hpp"
 #include "backends/support/interfaces.hpp"
+#include "backends/verbs/rdma_core.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -68,7 +69,7 @@ std::map<std::string, std::string> rdma_devices() {
 std::vector<Interface> find_interfaces() {
     std::vector<Interface> found;
     const auto devices = rdma_devices();
-    if (devices.empty()) return found;
+    if (devices.empty() || !load_rdma_core()) return found;
     for (auto& own : support::find_network_addresses())
         if (const auto device = devices.find(own.interface); device != devices.end())
             found.push_back({device->second, std::move(own.interface), own.host});

@@ -20,8 +20,8 @@ inline std::string name_of(const Interface& interface) { return "viaduct-" + int
 
 /// Returns one entry for each address of a network interface with an RDMA device: IPv4 first, then IPv6, each sorted by
 /// the name of the RDMA device. Link-local addresses are left out because they are ambiguous without their interface.
-/// Only reads files, so that children of this process inherit no open descriptors. Throws std::bad_alloc, and
-/// std::system_error if descriptors run out.
+/// None if the libraries of rdma-core cannot be loaded. Only reads files, so that children of this process inherit no
+/// open descriptors. Throws std::bad_alloc, and std::system_error if descriptors run out.
 std::vector<Interface> find_interfaces();
 
 }  // namespace viaduct::verbs

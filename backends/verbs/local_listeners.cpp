@@ -6,7 +6,6 @@
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
-#include <rdma/rdma_cma.h>
 #include <rdma/rdma_netlink.h>
 
 #include <cstdlib>
@@ -15,11 +14,26 @@
 #include <utility>
 
 #include "backends/support/services.hpp"
+#include "backends/support/shared_library.hpp"
 #include "backends/verbs/owners.hpp"
 #include "core/base/socket_address.hpp"
+#include "core/log.hpp"
+
+// clang-format off
+#define VIADUCT_LIBNL(DO) \
+    DO(nl_connect) DO(nl_recv) DO(nl_send_auto) DO(nl_socket_alloc) DO(nl_socket_free) DO(nla_data) \
+    DO(nla_get_string) DO(nla_get_u32) DO(nla_get_u8) DO(nla_len) DO(nla_memcpy) DO(nla_next) DO(nla_ok) \
+    DO(nla_parse_nested) DO(nla_put_u32) DO(nlmsg_alloc_simple) DO(nlmsg_data) DO(nlmsg_datalen) DO(nlmsg_free) \
+    DO(nlmsg_next) DO(nlmsg_ok) DO(nlmsg_parse)
+// clang-format on
 
 namespace viaduct::verbs {
 namespace {
+
+// As in rdma_core.hpp.
+#define VIADUCT_POINTER(NAME) constinit decltype(&::NAME) NAME = nullptr;  // NOLINT(bugprone-macro-parentheses)
+VIADUCT_LIBNL(VIADUCT_POINTER)
+#undef VIADUCT_POINTER
 
 using NetlinkOwner = Owner<nl_sock, nl_socket_free>;
 using MessageOwner = Owner<nl_msg, nlmsg_free>;
@@ -89,10 +103,25 @@ void add(const Attributes& id, const Service* service, std::vector<backend::Proc
                      .kernel_name = kernel == nullptr ? "" : nla_get_string(kernel)});
 }
 
+/// libibverbs depends on it, too.
+bool load_libnl() noexcept {
+    static const bool loaded = [] {
+        support::SharedLibrary library("libnl-3.so.200");
+#define VIADUCT_FIND(NAME) library.find(NAME, #NAME);
+        VIADUCT_LIBNL(VIADUCT_FIND)
+#undef VIADUCT_FIND
+        if (library.error() != nullptr)
+            log(LogLevel::Error, "verbs: the listeners cannot be read: %s", library.error());
+        return library.error() == nullptr;
+    }();
+    return loaded;
+}
+
 }  // namespace
 
 /// A device may be removed meanwhile, so that only those that answer count.
 Result<std::vector<backend::ProcessListener>> find_listeners(const Service* service) {
+    if (!load_libnl()) return unsupported();
     const NetlinkOwner socket(nl_socket_alloc());
     if (socket == nullptr) throw std::bad_alloc();
     if (nl_connect(socket.get(), NETLINK_RDMA) != 0) return unsupported();

@@ -44,6 +44,14 @@ ContextOwner open_context(const std::string& name) {
     return nullptr;
 }
 
+/// Devices that know only the older call have no on-demand paging and no flush.
+int query_limits(ibv_context* context, ibv_device_attr_ex& limits) noexcept {
+    const verbs_context* const extended = verbs_get_ctx_op(context, query_device_ex);
+    const int error =
+        extended == nullptr ? EOPNOTSUPP : extended->query_device_ex(context, nullptr, &limits, sizeof limits);
+    return error == EOPNOTSUPP || error == ENOSYS ? ibv_query_device(context, &limits.orig_attr) : error;
+}
+
 /// The capabilities have no names in libibverbs.
 int flush_flags_of(std::uint64_t capabilities) noexcept {
     constexpr std::uint64_t device_flush_global = std::uint64_t{1} << 38;
@@ -72,18 +80,21 @@ Nic::Nic(const Interface& interface) noexcept : host_(interface.host) {}
 Nic::~Nic() = default;
 
 Status Nic::open_device() {
+    // Does nothing if the kernel copies registered pages on fork.
+    if (const int error = ibv_fork_init(); error != 0) return Status::from_errno(error, "ibv_fork_init");
     const auto place = find_place(host_);
     if (!place.ok()) return place.status();
     context_ = open_context(place.value().device);
     if (context_ == nullptr) return Status::from_errno(errno, "ibv_open_device");
     in_children_ = ClosedInChildren(context_->cmd_fd);
     ibv_device_attr_ex limits{};
-    if (const int error = ibv_query_device_ex(context_.get(), nullptr, &limits); error != 0)
-        return Status::from_errno(error, "ibv_query_device_ex");
+    if (const int error = query_limits(context_.get(), limits); error != 0)
+        return Status::from_errno(error, "ibv_query_device");
     limits_ = limits.orig_attr;
     pages_on_demand_ = (limits.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0;
     flush_flags_ = flush_flags_of(limits.device_cap_flags_ex);
-    if (const int error = ibv_query_port(context_.get(), place.value().port, &port_); error != 0)
+    auto* const port = reinterpret_cast<_compat_ibv_port_attr*>(&port_);
+    if (const int error = ibv_query_port(context_.get(), place.value().port, port); error != 0)
         return Status::from_errno(error, "ibv_query_port");
     has_unreliable_ = probe_unreliable();
     auto agent = Agent::start(context_.get(), *this);

@@ -2,19 +2,17 @@
 // Owners of objects of libibverbs and librdmacm.
 #pragma once
 
-#include <infiniband/verbs.h>
-#include <rdma/rdma_cma.h>
-
 #include <cerrno>
 #include <memory>
 #include <utility>
 
+#include "backends/verbs/rdma_core.hpp"
 #include "viaduct/status.hpp"
 
 namespace viaduct::verbs {
 
 /// Failures of the destroying functions cannot be handled; the kernel frees the object when the process ends.
-template <auto Destroy>
+template <auto& Destroy>
 struct Destroyer {
     template <class T>
     void operator()(T* object) const noexcept {
@@ -22,7 +20,7 @@ struct Destroyer {
     }
 };
 
-template <class T, auto Destroy>
+template <class T, auto& Destroy>
 using Owner = std::unique_ptr<T, Destroyer<Destroy>>;
 
 using ContextOwner = Owner<ibv_context, ibv_close_device>;
@@ -36,10 +34,7 @@ using SharedQueueOwner = Owner<ibv_srq, ibv_destroy_srq>;
 using QueuePairOwner = Owner<ibv_qp, ibv_destroy_qp>;
 using IdOwner = Owner<rdma_cm_id, rdma_destroy_id>;
 
-struct EventChannelDestroyer {
-    void operator()(rdma_event_channel* channel) const noexcept { rdma_destroy_event_channel(channel); }
-};
-using EventChannelOwner = std::unique_ptr<rdma_event_channel, EventChannelDestroyer>;
+using EventChannelOwner = Owner<rdma_event_channel, rdma_destroy_event_channel>;
 
 /// The maximum time to resolve an address or a route.
 inline constexpr int resolution_ms = 2000;

@@ -2,12 +2,11 @@
 // The SGEs of a request in the hardware's format.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <array>
 #include <cstdint>
 #include <span>
 
+#include "backends/verbs/rdma_core.hpp"
 #include "backends/verbs/regions.hpp"
 #include "viaduct/work.hpp"
 

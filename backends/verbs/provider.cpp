@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/verbs/provider.hpp"
 
-#include <infiniband/verbs.h>
-
 #include <algorithm>
 #include <cerrno>
 
@@ -49,8 +47,6 @@ Result<std::uint32_t> Provider::device_count() const noexcept {
 }
 
 Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, DeviceObserver& observer) noexcept {
-    // Does nothing if the kernel copies registered pages on fork.
-    if (const int error = ibv_fork_init(); error != 0) return Status::from_errno(error, "ibv_fork_init");
     return support::make_as<backend::Device>([&] { return Device::open(find_interfaces(), index, observer); });
 }
 

@@ -2,8 +2,6 @@
 // The common part of the work queues of an endpoint: the requests in the hardware, in order.
 #pragma once
 
-#include <infiniband/verbs.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -11,6 +9,7 @@
 #include <memory>
 
 #include "backends/support/traffic.hpp"
+#include "backends/verbs/rdma_core.hpp"
 #include "core/backend.hpp"
 #include "core/base/spin_lock.hpp"
 
