@@ -16,6 +16,6 @@ RUN ./dev package
 FROM debian:${RELEASE} AS runtime
 COPY --from=packages /src/build/package/*.deb /packages/
 RUN apt-get update && \
-    apt-get install -y --no-install-recommends /packages/*.deb && \
+    apt-get install -y --no-install-recommends /packages/*.deb ibverbs-providers librdmacm1 && \
     rm -rf /packages /var/lib/apt/lists/*
 CMD ["vi-info"]

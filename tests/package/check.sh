@@ -83,6 +83,8 @@ dpkg --get-selections | sort >selections
 
 check "apt install ./*.deb, beside them" install "$packages"/*.deb
 check "dpkg finds no file changed" dpkg --verify
+check "libviaduct0 only recommends the libraries of RDMA" \
+    sh -c '! dpkg -s libviaduct0 | grep -E "^Depends:.*(ibverbs|rdmacm|libnl)"'
 for listener in vipl dat rpma; do
     for api in vipl dat rpma; do
         check "vi-ping from $api to $listener" ping $listener $api
