@@ -113,7 +113,8 @@ Json queue_of(const Endpoint& endpoint, QueueKind queue) {
 Json json_of(const Endpoint& endpoint) {
     const Device& device = endpoint.device();
     const pid_t peer = endpoint.peer_process();
-    return {{"device", device.attributes().name},
+    return {{"id", reinterpret_cast<std::uintptr_t>(&endpoint)},
+            {"device", device.attributes().name},
             {"api", Internals::api(device)},
             {"state", to_string(endpoint.state())},
             {"local", json_of(Internals::addresses(endpoint).local)},

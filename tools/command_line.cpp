@@ -40,12 +40,10 @@ void occupy_standard_streams() noexcept {
 
 bool is_client(const options::variables_map& given) { return given.count("target") != 0 && given.count("listen") == 0; }
 
-/// Selects the device that reaches another host, among those that the options and the environment leave. Device 0 if
-/// there is none: connecting reports why.
+/// Selects the device for a host, among those that the options and the environment leave. Device 0 if there is none:
+/// connecting reports why.
 std::uint32_t device_towards(const std::string& name) {
-    const auto addresses = resolve_host(name);
-    if (is_this_host(addresses)) return 0;
-    const auto route = find_route(addresses);
+    const auto route = measure::find_way(name, resolve_host(name));
     if (!route.ok()) return 0;
     const DeviceId& device = route.value().device;
     setenv("VIADUCT_BACKEND", std::string(device.provider->name()).c_str(), 1);

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // vi-info: what this installation of Viaduct has, what runs on it, and why something does not.
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +24,7 @@ constexpr std::string_view usage =
     "Usage: vi-info [--json] [DEVICE]\n"
     "       vi-info [--json] --listeners\n"
     "       vi-info [--json] --processes [PID]\n"
+    "       vi-info [--json] --watch [PID]\n"
     "       vi-info [--json] --why HOST[:SERVICE]\n"
     "       vi-info [--json] --error API CODE\n\n"
     "Shows the backends, devices, adapters of DAT, libraries and settings of this host, or one device in full.\n";
@@ -28,6 +34,7 @@ options::options_description describe() {
     auto add = description.add_options();
     add("listeners,l", "show the services that listen on this host");
     add("processes,p", "show what the processes of this user do, or one of them");
+    add("watch,W", "show once a second what the endpoints of processes do, until it is interrupted");
     add("why,w", text("HOST[:SERVICE]"), "check each step to a host and say which one fails");
     add("error,e", text("API"), "explain a code of vipl, dat, dat1 (DAT 1.2) or rpma, by number or name");
     add("json", "print a JSON document");
@@ -58,12 +65,35 @@ int print(const options::variables_map& given, const info::Json& document, void 
     return status;
 }
 
+/// As top(1): on a terminal, each picture replaces the one before.
+int watch(const std::string& process, bool json) {
+    constexpr int interval_ms = 1000;
+    constexpr unsigned short lines_above = 3;
+    const auto& stop = stop_on_signal();
+    info::Watch watch(process);
+    watch.next();
+    while (poll(nullptr, 0, interval_ms) == 0 && !stop) {
+        const info::Json rates = watch.next();
+        winsize terminal{};
+        const bool on_terminal = ioctl(STDOUT_FILENO, TIOCGWINSZ, &terminal) == 0 && terminal.ws_row > lines_above;
+        if (json)
+            fmt::print("{}\n", rates.dump(-1, ' ', false, info::Json::error_handler_t::replace));
+        else {
+            if (on_terminal) fmt::print("\x1b[H\x1b[2J");
+            info::print_rates(rates, on_terminal ? terminal.ws_row - lines_above : rates["endpoints"].size());
+            if (!on_terminal) fmt::print("\n");
+        }
+        if (std::fflush(stdout) != 0) return 1;
+    }
+    return 0;
+}
+
 int info_main(int argc, char** argv) {
     const auto description = describe();
     auto arguments = protect_numbers(argc, argv);
     const auto given = parse(static_cast<int>(arguments.size()), arguments.data(), description);
     if (answer_information(given, "vi-info", usage, description)) return 0;
-    const char* const modes[] = {"listeners", "processes", "why", "error"};
+    const char* const modes[] = {"listeners", "processes", "watch", "why", "error"};
     for (const char* mode : modes)
         for (const char* other : modes)
             if (mode != other) exclude(given, mode, other);
@@ -73,6 +103,7 @@ int info_main(int argc, char** argv) {
         return print(given, info::describe_code(given["error"].as<std::string>(), target), info::print_code);
     }
     if (given.count("processes") != 0) return print(given, info::describe_processes(target), info::print_processes);
+    if (given.count("watch") != 0) return watch(target, given.count("json") != 0);
     if ((given.count("listeners") != 0 || given.count("why") != 0) && !target.empty())
         throw UsageError("'" + target + "' is one argument too many");
     if (given.count("listeners") != 0) return print(given, info::describe_listeners(), info::print_listeners);

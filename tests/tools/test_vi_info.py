@@ -111,12 +111,15 @@ def test_a_device(tool):
     check((found["host"], found["backend"], found["number"]) == ("127.0.0.3", "loopback", 2), str(found))
     check(document(tool, "2", VIADUCT_BACKEND="loopback") == found, "by number")
     check("shares_services" in run(tool, "viaduct-lo2").stdout, "text")
+    check("did you mean viaduct-lo2?" in run(tool, "lo2", status=2).stderr, "the name of the interface")
+    check("vi-info lists the devices" in run(tool, "lo99", status=2).stderr, "no such device")
 
 
 def test_adapters(tool):
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as conf:
         conf.write("# a comment\n\nib0 u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 \"ib0 0\" \"\"\n"
-                   "kernel k2.0 threadsafe default lib.so dapl.2.0 \"\" \"\"\nbroken u2.0 maybe default l v.1.0 a b\n")
+                   "kernel k2.0 threadsafe default lib.so dapl.2.0 \"\" \"\"\nbroken u2.0 maybe default l v.1.0 a b\n"
+                   "gone u2.0 nonthreadsafe default libno_such.so.2 dapl.2.0 \"\" \"\"\n")
         conf.flush()
         dat = document(tool, DAT_OVERRIDE=conf.name)["dat"]
         text = run(tool, DAT_OVERRIDE=conf.name).stdout
@@ -126,6 +129,8 @@ def test_adapters(tool):
     check("line" not in names["viaduct-lo"] and "kernel" not in names, str(names))
     check([line["line"] for line in dat["ignored_lines"]] == [4, 5], str(dat["ignored_lines"]))
     check("line 5 is ignored: the third field" in text, text)
+    check("libno_such.so.2" in names["gone"]["absent"] and not names["viaduct-lo"]["absent"], str(names))
+    check("line 6: cannot be opened: libno_such.so.2" in text, text)
     check(not document(tool, DAT_OVERRIDE="/no/such/file")["dat"]["readable"], "a file that does not exist")
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from command_line import PATIENCE_S, Running, check, finish
+from command_line import PATIENCE_S, Running, Terminal, check, finish
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "hosts"))
 from hosts import Hosts, enter  # noqa: E402: the directory is not a package
@@ -49,6 +49,11 @@ class Info:
                                 env={**os.environ, **variables}, check=False)
         check(result.returncode == status, f"{options}: ended with {result.returncode}: {result.stdout}{result.stderr}")
         return result.stdout
+
+    def works_with(self, *command, **variables):
+        result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S,
+                                env={**os.environ, **variables}, check=False)
+        check(result.returncode == 0, f"{command}: {result}")
 
     def refusal(self, *options):
         result = subprocess.run([self.path, *options], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
@@ -158,6 +163,27 @@ def test_processes_that_do_not_answer(info):
     with info.server(prefix=ANOTHER_USER) as (_, process):
         text = info.refusal("--processes", str(process))
         check("belongs to user" in text and "only processes of the same user" in text, text)
+
+
+def test_watch(info):
+    with info.server(api="dat") as (service, process), \
+            Running([info.ping, "--api", "rpma", "--quiet", "--interval", "0.01", f"localhost:{service}"]) as client, \
+            Running([info.path, "--watch", "--json"]) as watch:
+        deadline = time.monotonic() + PATIENCE_S
+        rates = {}
+        while not {process, client.process.pid} <= set(rates):
+            check(time.monotonic() < deadline, f"never both: {rates}")
+            found = json.loads(watch.process.stdout.readline())
+            rates = {each["pid"]: each["per_second"] for each in found["endpoints"] if each["per_second"]["requests"]}
+        ours = rates[client.process.pid]
+        check(0 < ours["requests"] < 1000 and ours["request_bytes"] >= 64 * ours["requests"] * 0.9, str(rates))
+        check(ours["served"] > 0 and ours["waits"] >= 0 and ours["refusals"] == 0, str(rates))
+        with Terminal([info.path, "--watch", str(process)], 200) as terminal:
+            text = terminal.read_until("IN B/s") + terminal.read_until("Connected")
+            check("\x1b[2J" in text and "OUT/s" in text and "1 processes" in text, text)
+        watch.process.send_signal(signal.SIGINT)
+        check(watch.process.wait(PATIENCE_S) == 0, "an interrupt is no error")
+    check("no such process" in info.refusal("--watch", "1000000000"), "watch")
 
 
 # ---- Shared memory -------------------------------------------------------------------------------------------------
@@ -279,7 +305,12 @@ def test_why_tcp_works(info):
     with info.server(**settings) as (service, process):
         finding = info.why(f"10.0.0.1:{service}", works=True, **settings)
         check(str(process) in finding["finding"], str(finding))
-        info.fails(f"localhost:{service}", "listener", "on another device", "Connect to 10.0.0.1", **settings)
+        # As the tools, which use the default device for this host. Programs of librpma do not.
+        for api in "rpma", "vipl", "dat":
+            info.works_with(info.ping, "--api", api, "--count", "1", f"localhost:{service}", **settings)
+        info.why(f"localhost:{service}", works=True, **settings)
+        check("Give librpma programs the address 10.0.0.1" in info.run("--why", f"localhost:{service}", **settings),
+              "no warning")
 
 
 def test_why_nobody_at_the_port(info):
@@ -303,7 +334,7 @@ def test_why_the_peer_has_another_key(info):
 def test_why_another_program_at_the_port(info):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         target = f"localhost:{listener.getsockname()[1]}"
-        info.fails(target, "listener", "does not answer", VIADUCT_BACKEND="tcp")
+        info.fails(target, "listener", "does not answer", VIADUCT_BACKEND="tcp", VIADUCT_DEVICE="viaduct-lo")
 
 
 def main():

@@ -110,8 +110,11 @@ Json describe_attributes(const DeviceAttributes& attributes) {
 
 Json describe_device(const std::string& device) {
     const auto id = find(device);
-    if (!id.ok())
+    if (!id.ok()) {  // the name of a network interface is not that of its device
+        const std::string similar = "viaduct-" + device;
+        if (find(similar).ok()) throw measure::Error(fmt::format("device '{}': did you mean {}?", device, similar));
         throw measure::Error(fmt::format("device '{}': {}; vi-info lists the devices", device, text_of(id.status())));
+    }
     const auto opened = open_device(id.value());
     if (!opened.ok())
         throw measure::Error(fmt::format("device '{}' of {} cannot be opened: {}", device, id.value().provider->name(),

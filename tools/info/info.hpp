@@ -2,8 +2,14 @@
 // What vi-info reports. Each function returns a document, and a function of the same kind prints it for users.
 #pragma once
 
+#include <sys/types.h>
+
+#include <array>
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -30,6 +36,24 @@ void print_listeners(const Json& listeners);
 /// What processes of this user tell about themselves; one of them by number. Throws measure::Error: it does not answer.
 Json describe_processes(const std::string& number);
 void print_processes(const Json& processes);
+
+/// What the endpoints of processes of this user do, those with most traffic first; of one process by number.
+class Watch {
+public:
+    explicit Watch(std::string process) : process_(std::move(process)) {}
+
+    /// What they did since the call before. Throws measure::Error: the process does not answer.
+    Json next();
+
+private:
+    using Key = std::pair<pid_t, std::uint64_t>;  // process and endpoint
+
+    const std::string process_;
+    std::map<Key, std::array<std::uint64_t, 6>> last_;
+    std::chrono::steady_clock::time_point time_;
+};
+/// Prints the given number of endpoints at most.
+void print_rates(const Json& rates, std::size_t most);
 
 /// The way to a host, step by step. "works" tells whether all steps are possible.
 Json describe_way(const std::string& target);

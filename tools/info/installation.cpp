@@ -77,6 +77,14 @@ Json describe_backends() {
     return described;
 }
 
+/// Why the library of an adapter cannot be loaded; nothing if it can.
+std::string why_absent(const std::string& library) {
+    void* const handle = dlopen(library.c_str(), RTLD_LAZY);
+    if (handle == nullptr) return dlerror();
+    dlclose(handle);
+    return "";
+}
+
 Json describe_adapters() {
     const dat::ConfFile conf = dat::read_conf_file();
     Json adapters = Json::array();
@@ -92,13 +100,16 @@ Json describe_adapters() {
             adapters.push_back({{"name", entry.value().offer.ia_name},
                                 {"line", number},
                                 {"library", entry.value().library},
-                                {"parameters", entry.value().ia_params}});
+                                {"parameters", entry.value().ia_params},
+                                {"absent", why_absent(entry.value().library)}});
     }
     for (const dat::Entry& entry : dat::built_in_entries()) {
         const auto has_its_name = [&](const Json& adapter) { return adapter["name"] == entry.offer.ia_name; };
         if (std::ranges::none_of(adapters, has_its_name))
-            adapters.push_back(
-                {{"name", entry.offer.ia_name}, {"library", entry.library}, {"parameters", entry.ia_params}});
+            adapters.push_back({{"name", entry.offer.ia_name},
+                                {"library", entry.library},
+                                {"parameters", entry.ia_params},
+                                {"absent", ""}});
     }
     return {{"file", conf.path},
             {"from_DAT_OVERRIDE", conf.overrides},
@@ -168,9 +179,10 @@ void print_adapters(const Json& conf) {
     fmt::print("\nadapters of DAT ({}{}{})\n", conf["from_DAT_OVERRIDE"].get<bool>() ? "DAT_OVERRIDE: " : "",
                text(conf["file"]), conf["readable"].get<bool>() ? "" : ": not readable");
     for (const Json& adapter : conf["adapters"])
-        fmt::print("  {:<24}{} \"{}\"{}\n", text(adapter["name"]), text(adapter["library"]),
+        fmt::print("  {:<24}{} \"{}\"{}{}\n", text(adapter["name"]), text(adapter["library"]),
                    text(adapter["parameters"]),
-                   adapter.contains("line") ? fmt::format(", line {}", adapter["line"].get<unsigned>()) : ", built in");
+                   adapter.contains("line") ? fmt::format(", line {}", adapter["line"].get<unsigned>()) : ", built in",
+                   text(adapter["absent"]).empty() ? "" : ": cannot be opened: " + text(adapter["absent"]));
     for (const Json& line : conf["ignored_lines"])
         fmt::print("  line {} is ignored: {}\n", line["line"].get<unsigned>(), text(line["reason"]));
 }
@@ -179,8 +191,9 @@ void print_adapters(const Json& conf) {
 
 Json describe_installation() {
     Json installation = {{"tool", "vi-info"}, {"version", VIADUCT_VERSION}, {"backends", describe_backends()}};
+    const Json libraries = describe_libraries();  // before those of adapters are tried
     installation["dat"] = describe_adapters();
-    installation["libraries"] = describe_libraries();
+    installation["libraries"] = libraries;
     installation["settings"] = describe_settings();
     return installation;
 }

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "tools/info/info.hpp"
@@ -135,7 +137,90 @@ void print_process(const Json& process) {
         fmt::print("  and {} more endpoints\n", count - listed);
 }
 
+// ---- Rates -------------------------------------------------------------------------------------------------------
+
+/// What an endpoint has done: the rates are named after it.
+constexpr std::array rate_names = {"requests", "request_bytes", "served", "served_bytes", "waits", "refusals"};
+using Counts = std::array<std::uint64_t, rate_names.size()>;
+
+Counts counts_of(const Json& counters) {
+    const Sum out = sum_of(counters, is_sent);
+    const Sum in = sum_of(counters, std::not_fn(is_sent));
+    return {out.messages,
+            out.bytes,
+            in.messages,
+            in.bytes,
+            counters["credit_waits"].get<std::uint64_t>(),
+            counters["refusals"].get<std::uint64_t>()};
+}
+
+std::string text_of_rate(const Json& rate) {
+    auto value = rate.get<double>();
+    const char* unit = "";
+    for (const char* const larger : {"k", "M", "G"}) {
+        if (value < 10000) break;
+        value /= 1000;
+        unit = larger;
+    }
+    return fmt::format("{:.0f}{}", value, unit);
+}
+
 }  // namespace
+
+Json Watch::next() {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - time_).count();
+    Json endpoints = Json::array();
+    std::map<Key, Counts> counts;
+    std::size_t processes = 0;
+    const Json document = describe_processes(process_);
+    for (const Json& process : document["processes"]) {
+        if (process.contains("problem")) continue;
+        ++processes;
+        for (const Json& endpoint : process["endpoints"]) {
+            const Key key(process["pid"].get<pid_t>(), endpoint.value("id", std::uint64_t{0}));
+            const Counts& total = counts[key] = counts_of(endpoint["counters"]);
+            const auto last = last_.find(key);
+            Json& described = endpoints.emplace_back(Json{{"pid", key.first}, {"program", process["program"]}});
+            for (const char* same : {"state", "local", "remote", "peer_process", "send_queue", "receive_queue"})
+                described[same] = endpoint[same];
+            for (std::size_t i = 0; i < total.size(); ++i) {
+                const bool known = last != last_.end() && last->second[i] <= total[i];  // otherwise it is new
+                described["per_second"][rate_names[i]] =
+                    known ? static_cast<double>(total[i] - last->second[i]) / seconds : 0.0;
+            }
+        }
+    }
+    const auto bytes = [](const Json& endpoint) {
+        const Json& rates = endpoint["per_second"];
+        return rates["request_bytes"].get<double>() + rates["served_bytes"].get<double>();
+    };
+    std::stable_sort(endpoints.begin(), endpoints.end(),
+                     [&](const Json& a, const Json& b) { return bytes(a) > bytes(b); });
+    last_ = std::move(counts);
+    time_ = now;
+    return {{"tool", "vi-info"}, {"processes", processes}, {"endpoints", std::move(endpoints)}};
+}
+
+void print_rates(const Json& rates, std::size_t most) {
+    constexpr const char* row = "{:<9}{:<16}{:<20}{:<24}{:>8}{:>8}{:>8}{:>8}{:>12}{:>15}{:>9}{:>11}\n";
+    const Json& endpoints = rates["endpoints"];
+    const auto connected = std::count_if(endpoints.begin(), endpoints.end(),
+                                         [](const Json& each) { return each["state"] == "Connected"; });
+    fmt::print("{:%H:%M:%S}  {} processes, {} endpoints, {} connected\n", fmt::localtime(std::time(nullptr)),
+               rates["processes"].get<std::size_t>(), endpoints.size(), connected);
+    fmt::print(row, "PID", "PROGRAM", "STATE", "REMOTE", "OUT/s", "OUT B/s", "IN/s", "IN B/s", "SEND QUEUE",
+               "RECEIVE QUEUE", "WAITS/s", "REFUSED/s");
+    for (std::size_t i = 0; i < std::min(most, endpoints.size()); ++i) {
+        const Json& endpoint = endpoints[i];
+        const Json& each = endpoint["per_second"];
+        fmt::print(
+            row, endpoint["pid"].get<pid_t>(), text(endpoint["program"]), text(endpoint["state"]),
+            text_of_address(endpoint["remote"]), text_of_rate(each["requests"]), text_of_rate(each["request_bytes"]),
+            text_of_rate(each["served"]), text_of_rate(each["served_bytes"]), text_of_queue(endpoint["send_queue"]),
+            text_of_queue(endpoint["receive_queue"]), text_of_rate(each["waits"]), text_of_rate(each["refusals"]));
+    }
+}
 
 Json describe_processes(const std::string& number) {
     return {{"tool", "vi-info"}, {"processes", number.empty() ? ask_all() : ask_one(number)}};

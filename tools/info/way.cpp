@@ -115,30 +115,25 @@ private:
     }
 
     bool find_backend() {
-        const auto route = find_route(hosts_);
+        const auto way = measure::find_way(target_.host, hosts_);
         std::string reasons;
         for (backend::Provider* const provider : providers()) {
-            if (route.ok() && provider == route.value().device.provider) break;
+            if (way.ok() && provider == way.value().device.provider) break;
             const std::string reason =
                 is_excluded(*provider) ? fmt::format("{} excludes it", selecting_variable()) : obstacle(*provider);
             reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", provider->name(), reason);
         }
-        if (!route.ok())
+        if (!way.ok())
             return fail("backend", fmt::format("no backend reaches the host: {}", reasons), advice_on_backend());
-        device_ = route.value().device;
-        host_ = destination(route.value());
+        device_ = way.value().device;
+        host_ = way.value().host;
         add("backend", "ok",
             fmt::format("{}{}", device_.provider->name(), reasons.empty() ? "" : fmt::format(" ({})", reasons)));
-        check_default();
+        if (own_host_)
+            check_address();
+        else
+            check_default();
         return true;
-    }
-
-    /// Where listeners are known by the addresses of devices, every other address of this host means the device.
-    HostAddress destination(const Route& route) const {
-        const auto devices = route.device.provider->devices();
-        const auto is_same = [&](const backend::DeviceSummary& device) { return device.host == route.host; };
-        if (!own_host_ || !devices.ok() || std::ranges::any_of(devices.value(), is_same)) return route.host;
-        return devices.value()[route.device.number].host;
     }
 
     static bool is_excluded(const backend::Provider& provider) {
@@ -165,6 +160,21 @@ private:
         const auto devices = id.provider->devices();
         if (!devices.ok() || id.number >= devices.value().size()) return fmt::format("device {}", id.number);
         return devices.value()[id.number].name;
+    }
+
+    /// librpma chooses a device by the address, even of this host, where the others use the default one.
+    void check_address() {
+        const auto by_address = find_route(hosts_);
+        if (!by_address.ok()) return;
+        const auto& [device, host] = by_address.value();
+        const bool is_same = device.provider == device_.provider && device.number == device_.number;
+        if (is_same || host == host_) return;
+        add("backend", "warning",
+            fmt::format("librpma programs choose a device by the address: {} leads to {} of {}, and to {} of {} with "
+                        "the tools and the default devices of VIPL and DAT",
+                        target_.host, name_of(device), device.provider->name(), name_of(device_),
+                        device_.provider->name()),
+            fmt::format("Give librpma programs the address {}.", text_of_host(host_)));
     }
 
     /// VIPL and DAT choose a device by name and librpma by the address, so the default device may lead elsewhere.

@@ -121,6 +121,16 @@ Host resolve_host(const std::string& host, const Host& local_host) {
     return is_this_host({found}) ? local_host : found;
 }
 
+Result<Route> find_way(const std::string& host, const std::vector<Host>& addresses) {
+    if (!is_this_host(addresses)) return find_route(addresses);
+    const auto device = default_device();
+    if (!device.ok()) return device.status();
+    const auto devices = device.value().provider->devices();
+    if (!devices.ok()) return devices.status();
+    if (device.value().number >= devices.value().size()) return Status(Code::Unreachable, "there is no device");
+    return Route{device.value(), resolve_host(host, devices.value()[device.value().number].host)};
+}
+
 Address resolve(const Target& target, const DeviceInfo& device) {
     Address address{.host = resolve_host(target.host, device.host), .service = parse_service(target.service)};
     if (address.service.size() > device.max_service_bytes && device.max_service_bytes == sizeof(std::uint16_t))

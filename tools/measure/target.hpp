@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/provider.hpp"
 #include "tools/measure/api.hpp"
 
 namespace viaduct::measure {
@@ -37,6 +38,11 @@ Target parse_listen_target(std::string_view text);
 /// device in use. Devices of the loopback backend are all named within 127.0.0.0/8: for them an address of that network
 /// stays as it is typed, and any other name or address of this host means `local_host`. Throws Error.
 Host resolve_host(const std::string& host, const Host& local_host);
+
+/// The device that the tools use for a host with these addresses, unless they are told another one, and the host as
+/// seen from it: the default device for this host, otherwise the one of find_route(). Errors as find_route(). Throws
+/// Error.
+Result<Route> find_way(const std::string& host, const std::vector<Host>& addresses);
 
 /// The whole address of a target, as seen from a device.
 Address resolve(const Target& target, const DeviceInfo& device);
