@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <exception>
 
+#include "core/log.hpp"
+
 namespace viaduct::dat {
 namespace {
 
@@ -82,6 +84,15 @@ DAT_RETURN Registry::open(const Offer& wanted, Provider& provider) {
 const char* Registry::describe(DAT_RETURN_SUBTYPE lacking, const Offer& wanted, bool known) const {
     const char* const name = wanted.ia_name.c_str();
     if (lacking == DAT_THREAD_SAFETY_NOT_FOUND) return explain("the provider of %s is not thread-safe", name);
+    if (lacking != DAT_NAME_NOT_REGISTERED && wanted.major == 1) {
+        const char* const reason = explain(
+            "the program was built with <dat/udat.h>, the headers of DAT 1.%u, and linked with libdat2.so.2, the "
+            "library "
+            "of DAT 2.0: link it with -ldat",
+            wanted.minor);
+        log(LogLevel::Warning, "dat_ia_open: %s", reason);
+        return reason;
+    }
     if (lacking != DAT_NAME_NOT_REGISTERED)
         return explain("%s has no provider of version %u.%u", name, wanted.major, wanted.minor);
     if (known) return explain("the provider of %s cannot be loaded", name);
