@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -47,7 +48,7 @@ std::vector<std::string_view> split_arguments(std::string_view pattern) {
     }
 }
 
-/// Whether an expression can be the operand of & and of a cast without parentheses.
+/// Whether an expression can be the operand of & and does nothing.
 bool is_plain_lvalue(std::span<const Token> tokens) {
     int depth = 0;
     for (const Token& token : tokens) {
@@ -73,10 +74,9 @@ public:
     }
 
     Rewriting run() {
-        for (const auto& use : uses_)
-            if (use.kind != UseKind::Declaration && use.kind != UseKind::Include && concerns(use, target_) &&
-                !consumed_.contains(use.token))
-                translate(use);
+        for (const bool calls : {false, true})  // which show the new names
+            for (const auto& use : uses_)
+                if (is_moved(use) && concerns(use, target_) && has_call_rule(use) == calls) translate(use);
         translate_includes();
         remove_comments();
         write_comments();
@@ -90,22 +90,30 @@ private:
 
     // ---- Uses ----
 
+    static bool is_moved(const Use& use) { return use.kind != UseKind::Declaration && use.kind != UseKind::Include; }
+
+    bool has_call_rule(const Use& use) const {
+        const auto* rule = use.entry->to.find(target_)->second.rule_for(use.name);
+        return rule != nullptr && !rule->calls.empty();
+    }
+
     void translate(const Use& use) {
         const Counterpart& counterpart = use.entry->to.find(target_)->second;
         const auto* rule = counterpart.rule_for(use.name);
-        std::string_view reason;
+        std::string reason;
         if (use.kind == UseKind::Member)
             reason = "called through a member";
         else if (rule != nullptr)
-            reason = rule->calls.empty() ? replace_name(use, *rule) : replace_call(use, *rule);
+            reason = rule->calls.empty() ? std::string(replace_name(use, *rule)) : suggest_call(use, *rule);
         if (rule != nullptr && reason.empty()) {
             ++replaced_;
             return;
         }
         apis_left_.insert(use.entry->api);
-        todos_.emplace(
-            use.token,
-            Todo{.line = use.position.line, .name = use.name, .advice = counterpart.advice(), .reason = reason});
+        todos_.emplace(use.token, Todo{.line = use.position.line,
+                                       .name = use.name,
+                                       .advice = counterpart.advice(),
+                                       .reason = std::move(reason)});
     }
 
     /// Why a name cannot be replaced, or nothing.
@@ -134,22 +142,26 @@ private:
         const bool joins = rule.to.ends_with('*') && source_.substr(token.end, 1) == " " &&
                            token_at(all(), use.token + 1).offset == token.end + 1;
         edits_.push_back({.offset = token.offset, .end = token.end + (joins ? 1 : 0), .text = rule.to});
+        renamed_.emplace(use.token, rule.to);
         needs_header_ = needs_header_ || Mapping::get().find(rule.to) != nullptr;
         return {};
     }
 
     static constexpr std::string_view other_arguments = "not with these arguments";
 
-    /// Returns why not, or nothing.
-    std::string_view replace_call(const Use& use, const RewriteRule& rule) {
+    /// What replaces a call once its objects are those of the other API: until then, even a call of the same arguments
+    /// would be wrong. Or why nothing is known to replace it.
+    std::string suggest_call(const Use& use, const RewriteRule& rule) {
         if (!all()[use.token].is(use.name)) return "a macro makes its name";
         if (use.kind != UseKind::Call) return "not called here";
         const auto call = parse_call(all(), use.token);
-        if (!call) return other_arguments;
-        for (const auto& pattern : rule.calls)
-            if (const auto arguments = match(*call, split_arguments(pattern), rule.to))
-                return replace_call(use, rule.to, *call, *arguments);
-        return other_arguments;
+        for (const auto& pattern : rule.calls) {
+            const auto arguments = call ? match(*call, split_arguments(pattern), rule.to) : std::nullopt;
+            if (!arguments) continue;
+            needs_header_ = true;
+            return "when its objects have been moved: " + fill_in(rule.to, *arguments);
+        }
+        return "not with these arguments";
     }
 
     using Arguments = std::map<char, std::span<const Token>>;  // by the digit after $
@@ -172,53 +184,30 @@ private:
             const bool any = wanted.starts_with('$');
             if (!any && (argument.size() != 1 || !argument.front().is(wanted))) return std::nullopt;
             if (any && to.find(wanted) == std::string_view::npos && !is_plain_lvalue(argument)) return std::nullopt;
+            const bool address = any && to.find("&" + std::string(wanted)) != std::string_view::npos;
+            if (address && !is_plain_lvalue(argument)) return std::nullopt;
             if (any) arguments[wanted[1]] = argument;
         }
         return arguments;
     }
 
-    /// Replaces what is around the arguments that stay, so that uses in them can be replaced, too.
-    std::string_view replace_call(const Use& use, std::string_view to, const Call& call, const Arguments& arguments) {
-        std::vector<Edit> edits;
-        bool open = false;  // a parenthesis around the argument before
-        std::size_t position = all()[use.token].offset;
-        while (true) {
-            const std::size_t dollar = to.find('$');
-            const bool last = dollar == std::string_view::npos;
-            const auto argument = last ? std::span<const Token>() : arguments.at(to[dollar + 1]);
-            const bool address = !last && dollar > 0 && to[dollar - 1] == '&';
-            const bool plain = is_plain_lvalue(argument);
-            if (address && !plain) return other_arguments;
-            const bool cast = !last && dollar > 0 && to[dollar - 1] == ')';
-            const bool wrapped = cast && !plain && !argument.front().is("&");
-            const std::size_t next = last ? all()[call.close].end : argument.front().offset;
-            if (has_comment(position, next)) return "a comment inside the call";
-            std::string text(to.substr(0, dollar));
-            if (std::exchange(open, wrapped)) text.insert(0, ")");
-            if (wrapped) text += "(";
-            edits.push_back({.offset = position, .end = next, .text = std::move(text)});
-            if (last) break;
-            position = argument.back().end;
-            to.remove_prefix(dollar + 2);
+    std::string fill_in(std::string_view pattern, const Arguments& arguments) const {
+        std::string text;
+        for (std::size_t i = 0; i < pattern.size(); ++i) {
+            if (pattern[i] != '$')
+                text += pattern[i];
+            else
+                for (const Token& token : arguments.at(pattern[++i])) {
+                    const auto renamed = renamed_.find(static_cast<std::size_t>(&token - all().data()));
+                    const std::string_view word = renamed == renamed_.end() ? token.text : renamed->second;
+                    const bool words = !text.empty() && is_word(text.back()) && is_word(word.front());
+                    text += (words || text.ends_with(',') ? " " : "") + std::string(word);
+                }
         }
-        consume(use, call, edits);
-        needs_header_ = true;
-        std::ranges::move(edits, std::back_inserter(edits_));
-        return {};
+        return text;
     }
 
-    bool has_comment(std::size_t offset, std::size_t end) const {
-        const std::string_view text = source_.substr(offset, end - offset);
-        return text.find("/*") != std::string_view::npos || text.find("//") != std::string_view::npos ||
-               text.find('#') != std::string_view::npos;
-    }
-
-    /// Marks the tokens that disappear.
-    void consume(const Use& use, const Call& call, const std::vector<Edit>& edits) {
-        for (std::size_t i = use.token; i <= call.close; ++i)
-            for (const auto& edit : edits)
-                if (all()[i].offset >= edit.offset && all()[i].end <= edit.end) consumed_.insert(i);
-    }
+    static bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
     // ---- Headers ----
 
@@ -314,13 +303,15 @@ private:
         return newline == std::string_view::npos ? source_.size() : newline + 1;
     }
 
-    /// For sources that include the API through a header of their own.
+    /// For sources that include the API through a header of their own: behind the other headers, which may define what
+    /// it depends on.
     void add_include() {
         const std::size_t start = place_for_include();
         edits_.push_back({.offset = start, .end = start, .text = include_line() + newline_});
     }
 
-    /// Before the first #include that is in no conditional, except that of a header against being read twice.
+    /// Behind the last #include before the API is used, and behind the conditional that it is in, except that of
+    /// a header against being read twice.
     std::size_t place_for_include() const {
         const auto is_directive = [&](std::size_t i, std::string_view name) {
             return all()[i].is(TokenKind::Directive, name);
@@ -328,14 +319,21 @@ private:
         const bool guarded =
             all().size() > 3 && is_directive(0, "ifndef") && is_directive(2, "define") && all()[1].is(all()[3].text);
         int depth = guarded ? -1 : 0;
+        const auto first =
+            std::ranges::find_if(uses_, [&](const Use& use) { return is_moved(use) && concerns(use, target_); });
+        bool included = false;  // in a conditional that is open
+        std::size_t place = tokens_.line_starts.front();
         for (std::size_t i = 0; i < all().size(); ++i) {
             const Token& token = all()[i];
+            if (depth == 0 && first != uses_.end() && i >= first->token) break;
             if (token.kind == TokenKind::Directive && token.text.starts_with("if")) ++depth;
             if (is_directive(i, "endif")) --depth;
-            if (token.kind == TokenKind::Header && depth == 0 && !tokens_.starts_inside[token.line - 1])
-                return tokens_.line_starts[token.line - 1];
+            included = included || (token.kind == TokenKind::Header && !token.disabled);
+            const std::size_t end = end_of_line(token.end);
+            if (depth == 0 && std::exchange(included, included && depth != 0) && !tokens_.starts_inside[line_of(end)])
+                place = end;
         }
-        return tokens_.line_starts.front();
+        return place;
     }
 
     // ---- Comments ----
@@ -367,7 +365,7 @@ private:
 
     void write_comments() {
         std::map<std::string_view, std::string_view> explained;  // by the advice, for which name first
-        std::map<std::string_view, std::string_view> reasons;    // by the name, the last one
+        std::map<std::string_view, std::string> reasons;         // by the name, the last one
         std::pair<std::uint32_t, std::string_view> last;
         std::map<std::size_t, std::vector<std::string>> comments;  // by the offset of the line below them
         std::vector<Edit> inline_comments;
@@ -463,10 +461,10 @@ private:
     std::vector<Use> uses_;
     std::string newline_;
     std::vector<Edit> edits_;
-    std::map<std::size_t, Todo> todos_;  // by token
-    std::set<std::string> included_;     // headers
-    std::set<std::size_t> inline_;       // offsets of tokens that had a comment in their line
-    std::set<std::size_t> consumed_;     // tokens that disappear
+    std::map<std::size_t, Todo> todos_;                // by token
+    std::map<std::size_t, std::string_view> renamed_;  // by token
+    std::set<std::string> included_;                   // headers
+    std::set<std::size_t> inline_;                     // offsets of tokens that had a comment in their line
     std::set<std::string, std::less<>> apis_left_;
     std::size_t replaced_ = 0;
     bool needs_header_ = false;

@@ -15,10 +15,10 @@ struct Todo {
     std::uint32_t line = 0;  ///< in the source
     std::string name;
     std::string advice;
-    std::string_view reason = {};  ///< why a name with a direct replacement is left; it lives as long as the program
+    std::string reason = {};  ///< why a name with a direct replacement is left, or what replaces a call
 
     /// What is behind a text.
-    std::string remark() const { return reason.empty() ? "" : " (" + std::string(reason) + ")"; }
+    std::string remark() const { return reason.empty() ? "" : " (" + reason + ")"; }
 };
 
 struct Rewriting {
