@@ -142,7 +142,7 @@ int scan(const options::variables_map& given) {
         if (given.count(option) != 0)
             refuse_source(given[option].as<std::string>(), files | std::views::transform(&port::SourceFile::path));
     for (auto& file : files) scanner.scan(std::move(file));
-    const port::Scan result = port::make_scan(scanner.finish(), target, std::move(trace));
+    const port::Scan result = port::make_scan(scanner.finish(target), target, std::move(trace));
     if (given.count("sarif") != 0)
         write_file(given["sarif"].as<std::string>(), dump(port::to_sarif(result, VIADUCT_VERSION)) + "\n");
     if (given.count("html") != 0) write_file(given["html"].as<std::string>(), port::to_html(result));

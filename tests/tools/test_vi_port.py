@@ -524,6 +524,61 @@ def test_speed(tool):
         check("VIPL 1.0: 80008 uses" in text and seconds < 10, f"{seconds} s: {text}")
 
 
+def warnings_of(tool, path, rule, *options):
+    files = json.loads(tool.run("scan", "--json", *options, path).stdout)["files"]
+    return [f"{pathlib.Path(file['path']).name}:{warning['line']}: {warning['text']}"
+            for file in files for warning in file["warnings"] if warning["rule"] == rule]
+
+
+def test_names_of_devices_behind_macros(tool):
+    with Files(via__h='#define NIC (OTHER)\n#define OTHER "qlogic0"\nstatic const char device[] = "ib9";\n',
+               a__c='#include "via.h"\nint f(void) { return VipOpenNic(NIC, &nic); }\n',
+               b__c="int f(void) { return dat_ia_open((DAT_NAME_PTR)device, 8, &evd, &ia); }\n",
+               c__c="#define NAME getenv(x)\nint f(char *name) { return VipOpenNic(name, &n) + VipOpenNic(NAME, &n); }\n",
+               d__cpp='const char *mine = "clan9";\nint f() { return vipl.VipOpenNic(mine, &nic); }\n') as files:
+        found = warnings_of(tool, files.path, "device-name")
+        check(found == ['a.c:2: VipOpenNic opens NIC, "qlogic0", which is compiled into the program',
+                        'b.c:1: dat_ia_open opens device, "ib9", which is compiled into the program',
+                        'd.cpp:2: VipOpenNic opens mine, "clan9", which is compiled into the program'], str(found))
+
+
+def test_a_copy_of_a_header(tool):
+    header = (pathlib.Path(__file__).parents[2] / "api/vipl/include/vipl.h").read_text()
+    own = "#include <dat/udat.h>\nstruct mine { DAT_EP_HANDLE ep; };\nvoid f(void);\n"
+    with Files(include__vipl__h="", a__c='#include "vipl.h"\nVIP_NIC_HANDLE nic;\n', dat__h=own) as files:
+        files.write("vipl.h", header)
+        report = json.loads(tool.run("scan", "--json", "--to", "rpma", files.path).stdout)
+        check(report["totals"]["apis"]["vipl"]["uses"] == 2 and report["totals"]["apis"]["dat"]["uses"] == 2, report)
+        copies = [pathlib.Path(file["path"]).name for file in report["files"] if "copied_header_of" in file]
+        check(copies == ["vipl.h"], str(copies))
+        text = tool.run("scan", files.path).stdout
+        check("vipl.h: a copy of a header of VIPL 1.0, whose names are not counted" in text, text)
+
+
+def test_from_dat_1_2(tool):
+    program = "#include <dat{}/udat.h>\nint f(void) {{\n return dat_cr_reject(cr) + dat_pz_free(pz)\n + dat_cr_reject(cr); }}\n"
+    with Files(a__c=program.format(""), b__h="DAT_EVENT event;\n") as files:
+        found = warnings_of(tool, files.path, "dat-1.2", "--to", "dat")
+        check(found == ["a.c:3: dat_cr_reject is different in DAT 2.0. In DAT 1.2: Takes no private data.",
+                        "b.h:1: DAT_EVENT is different in DAT 2.0. In DAT 1.2: Smaller: without event_extension_data."],
+              str(found))
+        check(not warnings_of(tool, files.path, "dat-1.2", "--to", "rpma"), "to another API")
+        files.write("a.c", program.format("2"))
+        check(not warnings_of(tool, files.path, "dat-1.2", "--to", "dat"), "a program of DAT 2.0")
+
+
+def test_decisions(tool):
+    """They are counted once, however often they are used and by whatever of the names that have one counterpart."""
+    source = "VIP_RETURN f(void) { VipPostSend(v, d, h); VipPostSend(v, e, h); VipOpenNic(n, &c); VipNSInit(c, 0); }\n"
+    with Files(a__c=source, b__c="int g(void) { VipPostSend(v, d, h); VIP_DESCRIPTOR d, e; }\n") as files:
+        report = json.loads(tool.run("scan", "--json", "--to", "rpma", files.path).stdout)
+        vipl = report["totals"]["apis"]["vipl"]
+        check(vipl["estimate"] == {"one to one": 1, "by pattern": 6, "by hand": 0}, str(vipl))
+        check(vipl["decisions"] == {"by pattern": 4, "by hand": 0}, str(vipl))
+        text = tool.run("scan", "--summary", "--to", "rpma", files.path).stdout
+        check("7 uses: 1 one to one, 6 by pattern; to decide: 4 by pattern" in text, text)
+
+
 def test_rewrite(tool):
     with Files(hello__c=HELLO) as files:
         source, output = files.path / "hello.c", files.path / "hello.rpma.c"

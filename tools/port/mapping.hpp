@@ -55,6 +55,11 @@ struct Entry {
     std::map<std::string, Counterpart, std::less<>> to;
     std::string note;
     std::string dat_1_2;  ///< how DAT 1.2 differs
+
+    /// Whether DAT 1.2 has it, too, and a program has to be changed for that of DAT 2.0.
+    bool differs_in_dat_1_2() const {
+        return !dat_1_2.empty() && dat_1_2 != "Not in DAT 1.2." && dat_1_2 != "The same call." && name != "dat_ia_open";
+    }
 };
 
 using Aspects = std::map<std::string, std::string, std::less<>>;

@@ -49,6 +49,12 @@ Json trace_of(const Scan& scan) {
     return json;
 }
 
+std::size_t decisions_of(const Totals& totals, const std::string& api, How how) {
+    const auto decisions = totals.decisions.find(api);
+    if (decisions == totals.decisions.end() || !decisions->second.contains(how)) return 0;
+    return decisions->second.at(how).size();
+}
+
 Json to_json(const Totals& totals) {
     Json json = {{"files", totals.scanned},
                  {"skipped", totals.skipped},
@@ -63,6 +69,7 @@ Json to_json(const Totals& totals) {
         for (const auto kind : all_hows) {
             const auto count = how->second.find(kind);
             about["estimate"][std::string(text_of(kind))] = count == how->second.end() ? 0 : count->second;
+            if (kind != How::OneToOne) about["decisions"][std::string(text_of(kind))] = decisions_of(totals, api, kind);
         }
     }
     return json;
@@ -78,6 +85,7 @@ Json to_json(const FileReport& file, const Scan& scan) {
     if (!file.reason.empty()) json["parser_reason"] = file.reason;
     json.update({{"lines", file.lines}, {"uses", Json::array()}, {"warnings", Json::array()}});
     if (file.disabled != 0) json["disabled_uses"] = file.disabled;
+    if (!file.copied.empty()) json["copied_header_of"] = file.copied;
     for (const auto& use : file.uses) json["uses"].push_back(to_json(use, scan));
     for (const auto& warning : file.warnings) {
         Json entry = {{"rule", about(warning.rule).name}, {"text", warning.text}};
@@ -163,7 +171,11 @@ std::string estimate_of(const Totals& totals, const std::string& api) {
         const auto count = how->second.find(kind);
         if (count != how->second.end()) parts.push_back(fmt::format("{} {}", count->second, text_of(kind)));
     }
-    return ": " + join(parts);
+    std::vector<std::string> decisions;
+    for (const auto kind : {How::Pattern, How::ByHand})
+        if (const auto count = decisions_of(totals, api, kind); count != 0)
+            decisions.push_back(fmt::format("{} {}", count, text_of(kind)));
+    return ": " + join(parts) + (decisions.empty() ? "" : "; to decide: " + join(decisions));
 }
 
 void print_totals(const Totals& totals, const std::string& indent) {
@@ -238,6 +250,9 @@ void print_text(const Scan& scan, bool summary) {
         totals.add(file, scan.target);
         if (!file.problem.empty()) {
             if (summary) fmt::print("{}: skipped: {}\n", printable(file.path), file.problem);
+        } else if (!file.copied.empty()) {
+            fmt::print("{}: a copy of a header of {}, whose names are not counted; that of Viaduct replaces it\n",
+                       printable(file.path), mapping().title(file.copied));
         } else if (!totals.uses.empty() || totals.warnings != 0) {
             fmt::print("{}: {}, {}{}{}\n", printable(file.path), counted(file.lines, "line"), file.parser,
                        file.reason.empty() ? "" : " (libclang: " + printable(file.reason) + ")",

@@ -165,6 +165,18 @@ private:
     std::size_t last_directive_ = 0;
 };
 
+/// The API whose header a file is a copy of, or nothing: it has the name of one, and names of many functions.
+std::string copied_api(std::string_view path, const std::vector<Use>& uses) {
+    constexpr std::size_t many = 10;
+    const Entry* const header = Mapping::get().find(path.substr(path.rfind('/') + 1));
+    if (header == nullptr || header->kind != "header") return {};
+    std::set<std::string_view> functions;
+    for (const auto& use : uses)
+        if (use.entry != nullptr && use.entry->api == header->api && use.entry->kind == "function")
+            functions.insert(use.name);
+    return functions.size() < many ? std::string() : header->api;
+}
+
 }  // namespace
 
 bool uses_an_api(const std::vector<Use>& uses) {
@@ -198,7 +210,10 @@ void Totals::add(const FileReport& file, std::string_view target) {
     for (const auto& use : file.uses) {
         if (use.entry == nullptr) continue;
         ++uses[use.entry->api];
-        if (concerns(use, target)) ++how[use.entry->api][use.entry->to.find(target)->second.how];
+        if (!concerns(use, target)) continue;
+        const Counterpart& counterpart = use.entry->to.find(target)->second;
+        ++how[use.entry->api][counterpart.how];
+        decisions[use.entry->api][counterpart.how].insert(counterpart.advice());
     }
 }
 
@@ -239,6 +254,8 @@ void Scanner::scan_source(const std::string& content, FileReport& report) {
     report.parser = "tokenizer";
     report.lines = tokens.lines;
     report.uses = find_uses(tokens, report.disabled);
+    report.copied = copied_api(report.path, report.uses);
+    if (!report.copied.empty()) return report.uses.clear();
     if (commands_ && uses_an_api(report.uses)) {
         const Meanings meanings = parse_with_libclang(report.path, content, *commands_);
         report.reason = meanings.problem;
@@ -248,14 +265,21 @@ void Scanner::scan_source(const std::string& content, FileReport& report) {
         }
     }
     find_warnings(tokens, report.uses, report.warnings);
+    find_strings(tokens, strings_);
+    openings_[files_.size()] = find_openings(tokens, report.uses);
+    includes_dat2_ = includes_dat2_ || std::ranges::any_of(tokens.all, [](const Token& token) {
+                         return token.kind == TokenKind::Header && token.text.find("dat2/") != std::string_view::npos;
+                     });
     for (const auto& use : report.uses) {
         used_.insert(use.name);
         if (use.entry == nullptr && use.kind == UseKind::Declaration) declared_.insert(use.name);
     }
 }
 
-std::vector<FileReport> Scanner::finish() {
+std::vector<FileReport> Scanner::finish(std::string_view target) {
     warn_of_missing_retries();
+    warn_of_device_names();
+    if (target == "dat" && !includes_dat2_) warn_of_dat_1_2();
     for (auto& file : files_) {
         std::erase_if(file.uses, [&](const Use& use) { return use.entry == nullptr && declared_.contains(use.name); });
         for (const auto& use : file.uses)
@@ -293,6 +317,37 @@ void Scanner::warn_of_missing_retries() {
                 if (use.name == client.call && use.kind == UseKind::Call && !used_.contains(client.outcome))
                     file.warnings.push_back(
                         {.rule = Rule::NoRetry, .position = use.position, .text = std::string(client.text)});
+}
+
+/// Calls that open the device of a macro or a variable of any of the files.
+void Scanner::warn_of_device_names() {
+    constexpr int most_steps = 8;  // macros may name each other
+    for (const auto& [file, openings] : openings_)
+        for (const auto& opening : openings) {
+            auto found = strings_.find(opening.name);
+            for (int i = 0; i < most_steps && found != strings_.end() && !found->second.starts_with('"'); ++i)
+                found = strings_.find(found->second);
+            if (found == strings_.end() || !found->second.starts_with('"')) continue;
+            files_[file].warnings.push_back({.rule = Rule::DeviceName,
+                                             .position = opening.position,
+                                             .text = fmt::format("{} opens {}, {}, which is compiled into the program",
+                                                                 opening.call, opening.name, found->second)});
+        }
+}
+
+/// Names whose meaning is another in DAT 2.0, the first use in each file.
+void Scanner::warn_of_dat_1_2() {
+    for (auto& file : files_) {
+        std::set<std::string_view> warned;
+        for (const auto& use : file.uses) {
+            if (use.entry == nullptr || use.name != use.entry->name || !use.entry->differs_in_dat_1_2()) continue;
+            if (!warned.insert(use.name).second) continue;
+            file.warnings.push_back(
+                {.rule = Rule::Dat12,
+                 .position = use.position,
+                 .text = fmt::format("{} is different in DAT 2.0. In DAT 1.2: {}", use.name, use.entry->dat_1_2)});
+        }
+    }
 }
 
 }  // namespace viaduct::port

@@ -53,6 +53,7 @@ enum class Rule {
     PollAndNotify,
     VerbsCall,
     LinkLine,
+    Dat12,
     UnknownName,
 };
 
@@ -79,12 +80,25 @@ struct FileReport {
     std::vector<Use> uses;  ///< in the order of the file
     std::vector<Warning> warnings;
     std::uint32_t disabled = 0;  ///< uses between #if 0 and #endif, which are not listed
+    std::string copied;          ///< the API whose header this is a copy of; its names are not listed
 };
+
+/// A call that opens a device by a name that is not in the call.
+struct Opening {
+    std::string call;
+    std::string name;  ///< of a macro or variable
+    Position position;
+};
+
+/// What macros and variables stand for: strings, in quotes, or other names.
+using Strings = std::map<std::string, std::string, std::less<>>;
 
 /// How many uses of an API there are, for each kind of mapping.
 struct Totals {
     std::map<std::string, std::size_t> uses;                ///< for each API
     std::map<std::string, std::map<How, std::size_t>> how;  ///< for each API: the kinds of mapping to the target
+    /// For each API: what has to be decided, once for all its uses. They have the same counterpart.
+    std::map<std::string, std::map<How, std::set<std::string>>> decisions;
     std::size_t lines = 0;
     std::size_t scanned = 0;
     std::size_t skipped = 0;
@@ -110,6 +124,12 @@ std::vector<Use> find_uses(const Tokens& tokens, std::uint32_t& disabled);
 /// Appends the warnings for a source.
 void find_warnings(const Tokens& tokens, const std::vector<Use>& uses, std::vector<Warning>& warnings);
 
+/// The calls that open devices whose names are elsewhere.
+std::vector<Opening> find_openings(const Tokens& tokens, const std::vector<Use>& uses);
+
+/// Adds the strings that macros and variables of a source stand for.
+void find_strings(const Tokens& tokens, Strings& strings);
+
 /// Appends the warnings for a build file.
 void find_link_lines(std::string_view content, std::vector<Warning>& warnings);
 
@@ -123,15 +143,21 @@ public:
     explicit Scanner(std::optional<CompileCommands> commands) : commands_(std::move(commands)) {}
 
     void scan(SourceFile file);
-    std::vector<FileReport> finish();
+    /// Warns of what becomes different in DAT 2.0, if that is the target and the sources use DAT 1.2.
+    std::vector<FileReport> finish(std::string_view target = {});
 
 private:
     void scan_source(const std::string& content, FileReport& report);
     void warn_of_missing_retries();
+    void warn_of_device_names();
+    void warn_of_dat_1_2();
 
     std::optional<CompileCommands> commands_;
     std::vector<FileReport> files_;
     std::set<std::string, std::less<>> used_;
+    std::map<std::size_t, std::vector<Opening>> openings_;  ///< by the index of the file
+    Strings strings_;
+    bool includes_dat2_ = false;
     std::set<std::string, std::less<>> declared_;  ///< names that look like those of an API, but are the program's
 };
 

@@ -46,6 +46,12 @@ std::string_view content_of(const Token& string) {
     return text.substr(1, text.size() - 2);
 }
 
+bool opens_device(const Use& use) {
+    constexpr std::array<std::string_view, 4> calls = {"VipOpenNic", "dat_ia_open", "dat_ia_openv",
+                                                       "rpma_utils_get_ibv_context"};
+    return (use.kind == UseKind::Call || use.kind == UseKind::Member) && among(calls, use.name);
+}
+
 class WarningFinder {
 public:
     WarningFinder(const Tokens& tokens, const std::vector<Use>& uses, std::vector<Warning>& warnings)
@@ -117,9 +123,7 @@ private:
     }
 
     void check_name_of_device(const Use& use, const Call& call) {
-        constexpr std::array<std::string_view, 4> calls = {"VipOpenNic", "dat_ia_open", "dat_ia_openv",
-                                                           "rpma_utils_get_ibv_context"};
-        if (!among(calls, use.name) || call.arguments.empty()) return;
+        if (!opens_device(use) || call.arguments.empty()) return;
         for (const Token& token : call.arguments.front())
             if (token.kind == TokenKind::String && !is_device_name(content_of(token)))
                 warn(Rule::DeviceName, token,
@@ -317,6 +321,35 @@ void find_warnings(const Tokens& tokens, const std::vector<Use>& uses, std::vect
     WarningFinder(tokens, uses, warnings).run();
 }
 
+std::vector<Opening> find_openings(const Tokens& tokens, const std::vector<Use>& uses) {
+    std::vector<Opening> openings;
+    for (const auto& use : uses) {
+        const auto call = opens_device(use) ? parse_call(tokens.all, use.token) : std::nullopt;
+        if (!call || call->arguments.empty()) continue;
+        for (const Token& token : call->arguments.front())
+            if (token.kind == TokenKind::Identifier)
+                openings.push_back(
+                    {.call = use.name, .name = std::string(token.text), .position = {token.line, token.column}});
+    }
+    return openings;
+}
+
+void find_strings(const Tokens& tokens, Strings& strings) {
+    constexpr std::size_t longest_bound = 4;  // as in "name[8] ="
+    const auto at = [&](std::size_t i) -> const Token& { return token_at(tokens.all, i); };
+    for (std::size_t name = 1; name < tokens.all.size(); ++name) {
+        if (at(name).kind != TokenKind::Identifier) continue;
+        const bool macro = at(name - 1).is(TokenKind::Directive, "define");
+        std::size_t value = name + 1;
+        while (macro && at(value).is("(")) ++value;
+        if (!macro && at(value).is("["))
+            while (value < name + longest_bound && !at(value).is("=")) ++value;
+        if (!macro && !at(value++).is("=")) continue;
+        const bool possible = at(value).kind == TokenKind::String || (macro && at(value).kind == TokenKind::Identifier);
+        if (possible && at(value).directive == at(name).directive) strings.emplace(at(name).text, at(value).text);
+    }
+}
+
 const std::vector<RuleText>& rules() {
     static const std::vector<RuleText> all = {
         {Rule::Unreliable, "unreliable", "an unreliable VI, which DAT and librpma do not join"},
@@ -330,6 +363,7 @@ const std::vector<RuleText>& rules() {
         {Rule::PollAndNotify, "poll-and-notify", "a queue that is polled and has handlers"},
         {Rule::VerbsCall, "verbs-call", "a call of libibverbs in a program of librpma"},
         {Rule::LinkLine, "link-line", "a library in a build file"},
+        {Rule::Dat12, "dat-1.2", "a name of DAT 1.2 that is different in DAT 2.0"},
         {Rule::UnknownName, "unknown-name", "a name that looks like one of an API, but is not known"},
     };
     return all;
