@@ -2,6 +2,7 @@
 """The package is fully typed, and its stubs match the extension modules."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -28,6 +29,14 @@ def run(environment, *command):
 def test_package_is_typed(environment):
     code, output = run(environment, "mypy", "--strict", "-p", "viaduct")
     assert code == 0, output
+
+
+@pytest.mark.skipif(shutil.which("pyright") is None, reason="pyright is missing")
+def test_pyright_accepts_the_package(tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / "viaduct")
+    done = subprocess.run(["pyright", "--pythonpath", sys.executable, "viaduct"], cwd=tmp_path, text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
 
 
 def test_misspelt_options_are_found(environment, tmp_path):

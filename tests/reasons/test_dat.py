@@ -347,8 +347,8 @@ def test_a_program_of_dat_1_2_that_is_linked_with_libdat2():
         evd, ia = ctypes.c_void_p(), ctypes.c_void_p()
         assert library.dat_ia_openv(b"viaduct-lo", 8, ctypes.byref(evd), ctypes.byref(ia), 1, 2, 0) != 0
     log = run_alone(program, "warning")
-    said_once(log, "built with <dat/udat.h>, the headers of DAT 1.2, and linked with libdat2.so.2, the library of DAT 2.0: "
-                   "link it with -ldat")
+    said_once(log, "built with <dat/udat.h>, the headers of DAT 1.2, and linked with libdat2.so.2, the library of "
+                   "DAT 2.0: link it with -ldat")
 
 
 def test_strerror_of_dat_1_2_adds_the_reason():

@@ -534,7 +534,8 @@ def test_names_of_devices_behind_macros(tool):
     with Files(via__h='#define NIC (OTHER)\n#define OTHER "qlogic0"\nstatic const char device[] = "ib9";\n',
                a__c='#include "via.h"\nint f(void) { return VipOpenNic(NIC, &nic); }\n',
                b__c="int f(void) { return dat_ia_open((DAT_NAME_PTR)device, 8, &evd, &ia); }\n",
-               c__c="#define NAME getenv(x)\nint f(char *name) { return VipOpenNic(name, &n) + VipOpenNic(NAME, &n); }\n",
+               c__c="#define NAME getenv(x)\n"
+                    "int f(char *name) { return VipOpenNic(name, &n) + VipOpenNic(NAME, &n); }\n",
                d__cpp='const char *mine = "clan9";\nint f() { return vipl.VipOpenNic(mine, &nic); }\n') as files:
         found = warnings_of(tool, files.path, "device-name")
         check(found == ['a.c:2: VipOpenNic opens NIC, "qlogic0", which is compiled into the program',
@@ -556,7 +557,8 @@ def test_a_copy_of_a_header(tool):
 
 
 def test_from_dat_1_2(tool):
-    program = "#include <dat{}/udat.h>\nint f(void) {{\n return dat_cr_reject(cr) + dat_pz_free(pz)\n + dat_cr_reject(cr); }}\n"
+    program = ("#include <dat{}/udat.h>\nint f(void) {{\n return dat_cr_reject(cr) + dat_pz_free(pz)\n"
+               " + dat_cr_reject(cr); }}\n")
     with Files(a__c=program.format(""), b__h="DAT_EVENT event;\n") as files:
         found = warnings_of(tool, files.path, "dat-1.2", "--to", "dat")
         check(found == ["a.c:3: dat_cr_reject is different in DAT 2.0. In DAT 1.2: Takes no private data.",
@@ -586,7 +588,8 @@ def test_rewrite(tool):
         check("hello.rpma.c: 3 replaced, 5 left to do" in text, text)
         check(source.read_text() == HELLO, "the source was changed")
         new = output.read_text()
-        check("rpma_conn_disconnect(vi)) */" in new and "VipDisconnect(vi);" in new and "int r = VipOpenNic" in new, new)
+        check("rpma_conn_disconnect(vi)) */" in new and "VipDisconnect(vi);" in new, new)
+        check("int r = VipOpenNic" in new, new)
         check("#include <librpma.h>" in new and new.count("TODO(vi-port)") == 5, new)
         result = tool.run("rewrite", "--to", "rpma", source, status=2)
         check("exists" in result.stderr, result.stderr)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
+import typing
 
 
-def _format(member: enum.Enum, format_spec: str) -> str:
+def _format(member: typing.Any, format_spec: str) -> str:
     """Formats the number if the specification is one of numbers, such as "d" or "#x"; otherwise the name."""
     if format_spec[-1:] in tuple("bcdeEfFgGnoxX%"):
         return format(int(member.value), format_spec)

@@ -148,7 +148,7 @@ def _disown(resource: Resource) -> None:
         _disown(child)
     resource._closed = True
     if hasattr(resource, "_raw"):
-        resource._raw = _Inherited()
+        vars(resource)["_raw"] = _Inherited()
 
 
 def _forget_all() -> None:

@@ -113,7 +113,8 @@ for _ in range(random.randrange(10000)):
 def _claimed_service() -> typing.Iterator[int]:
     """Yields a number that is unique on this host meanwhile. A socket in the abstract namespace reserves it."""
     with socket.socket(socket.AF_UNIX) as claim:
-        for number in _candidates:
+        while True:
+            number = next(_candidates)
             with contextlib.suppress(OSError):
                 claim.bind(f"\0viaduct-pytest-{number}")
                 break

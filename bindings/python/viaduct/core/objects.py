@@ -14,7 +14,7 @@ class Held(Resource):
     """Holds an object of the extension module, `_raw`, until it is closed."""
 
     def _release(self) -> None:
-        del self._raw
+        del vars(self)["_raw"]
 
     def __getattr__(self, name: str) -> typing.NoReturn:
         if name == "_raw":
