@@ -594,8 +594,8 @@ def test_rewrite(tool):
         result = tool.run("rewrite", "--to", "rpma", source, status=2)
         check("exists" in result.stderr, result.stderr)
         report, = json.loads(tool.run("rewrite", "--to", "rpma", "--force", "--json", source).stdout)
-        check([todo["name"] for todo in report["todos"]] == ["vipl.h", "VIP_NIC_HANDLE", "VipOpenNic", "VipDisconnect", "VipCloseNic"],
-              report)
+        check([todo["name"] for todo in report["todos"]] == ["vipl.h", "VIP_NIC_HANDLE", "VipOpenNic", "VipDisconnect",
+                                                             "VipCloseNic"], report)
         result = tool.run("rewrite", "--to", "rpma", "--force", "-o", source, source, status=2)
         check("--in-place" in result.stderr and source.read_text() == HELLO, result.stderr)
         tool.run("rewrite", "--to", "rpma", "--in-place", source)
