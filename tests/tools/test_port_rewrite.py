@@ -100,8 +100,7 @@ def faults_of_examples(tree):
         if fault := compile_fault([tree / "examples" / f"{program}.c" for program in EXAMPLES], directory):
             yield fault
         hello = directory / "hello"
-        search = ["-Wl,--copy-dt-needed-entries"]  # librpma programs may use libibverbs
-        search += [f"-Wl,-rpath,{pathlib.Path(library).parent}" for library in LIBRARIES]
+        search = [f"-Wl,-rpath,{pathlib.Path(library).parent}" for library in LIBRARIES]
         if fault := compile_fault([tree / "examples/hello.c"], directory,
                                   options=("-o", hello, *search, *LIBRARIES)) or fault_of_hello(hello):
             yield fault
