@@ -26,6 +26,11 @@ using Host = Bytes<Address::max_host>;
 using Service = Bytes<Address::max_service>;
 using Timeout = std::chrono::milliseconds;
 
+/// What a request of the send queue does.
+enum class Operation : std::uint8_t { Send, Write, Read };
+template <>
+inline constexpr std::array<std::string_view, 3> names<Operation>{"send", "write", "read"};
+
 struct DeviceInfo {
     std::string name;
     Host host;
@@ -65,9 +70,10 @@ public:
     virtual void disconnect() noexcept = 0;
 
     virtual void post_receive(const Piece& piece) = 0;
-    virtual void post_send(const Piece& piece) = 0;
-    virtual void post_write(const Piece& piece, const RemoteAddress& remote) = 0;
-    virtual void post_read(const Piece& piece, const RemoteAddress& remote) = 0;
+
+    /// Posts to the send queue. `remote` is where writes go and reads come from.
+    virtual void post(Operation operation, const Piece& piece, const RemoteAddress& remote) = 0;
+    void post_send(const Piece& piece) { post(Operation::Send, piece, {}); }
 
     /// Takes the next completion of the send queue, if there is one. Throws Closed or Error where it failed.
     virtual bool poll_send() = 0;

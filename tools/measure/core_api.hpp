@@ -47,11 +47,10 @@ public:
         const Sge sge = sge_of(piece);
         check_posted(endpoint_->post_receive(ReceiveRequest{.sges = {&sge, 1}}));
     }
-    void post_send(const Piece& piece) override { post(Opcode::Send, piece, {}); }
-    void post_write(const Piece& piece, const RemoteAddress& remote) override {
-        post(Opcode::RdmaWrite, piece, remote);
+    void post(Operation operation, const Piece& piece, const RemoteAddress& remote) override {
+        const Sge sge = sge_of(piece);
+        check_posted(endpoint_->post_send({.opcode = opcode_of(operation), .remote = remote, .sges = {&sge, 1}}));
     }
-    void post_read(const Piece& piece, const RemoteAddress& remote) override { post(Opcode::RdmaRead, piece, remote); }
 
     bool poll_send() override { return take(sends_) != nullptr; }
     std::optional<std::uint32_t> poll_receive() override { return length_of(take(receives_)); }
@@ -74,9 +73,9 @@ private:
 
     static Sge sge_of(const Piece& piece) noexcept { return {piece.address, piece.region->key, piece.length}; }
 
-    void post(Opcode opcode, const Piece& piece, const RemoteAddress& remote) {
-        const Sge sge = sge_of(piece);
-        check_posted(endpoint_->post_send({.opcode = opcode, .remote = remote, .sges = {&sge, 1}}));
+    static Opcode opcode_of(Operation operation) noexcept {
+        constexpr std::array opcodes{Opcode::Send, Opcode::RdmaWrite, Opcode::RdmaRead};
+        return opcodes[static_cast<std::size_t>(operation)];
     }
 
     const Completion* take(Inbox& inbox) {

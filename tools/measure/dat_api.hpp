@@ -82,26 +82,24 @@ public:
         ++receives_.outstanding;
     }
 
-    void post_send(const Piece& piece) override {
+    void post(Operation operation, const Piece& piece, const RemoteAddress& remote) override {
         auto triplet = local(piece);
-        check_posted("dat_ep_post_send",
-                     dat_ep_post_send(endpoint_.get(), 1, &triplet, {}, DAT_COMPLETION_DEFAULT_FLAG));
-        ++sends_.outstanding;
-    }
-
-    void post_write(const Piece& piece, const RemoteAddress& target) override {
-        auto triplet = local(piece);
-        const auto there = remote(target, piece.length);
-        check_posted("dat_ep_post_rdma_write",
-                     dat_ep_post_rdma_write(endpoint_.get(), 1, &triplet, {}, &there, DAT_COMPLETION_DEFAULT_FLAG));
-        ++sends_.outstanding;
-    }
-
-    void post_read(const Piece& piece, const RemoteAddress& source) override {
-        auto triplet = local(piece);
-        const auto there = remote(source, piece.length);
-        check_posted("dat_ep_post_rdma_read",
-                     dat_ep_post_rdma_read(endpoint_.get(), 1, &triplet, {}, &there, DAT_COMPLETION_DEFAULT_FLAG));
+        const DAT_RMR_TRIPLET there{
+            .virtual_address = remote.address, .segment_length = piece.length, .rmr_context = remote.key};
+        switch (operation) {
+            case Operation::Send:
+                check_posted("dat_ep_post_send",
+                             dat_ep_post_send(endpoint_.get(), 1, &triplet, {}, DAT_COMPLETION_DEFAULT_FLAG));
+                break;
+            case Operation::Write:
+                check_posted("dat_ep_post_rdma_write", dat_ep_post_rdma_write(endpoint_.get(), 1, &triplet, {}, &there,
+                                                                              DAT_COMPLETION_DEFAULT_FLAG));
+                break;
+            case Operation::Read:
+                check_posted("dat_ep_post_rdma_read", dat_ep_post_rdma_read(endpoint_.get(), 1, &triplet, {}, &there,
+                                                                            DAT_COMPLETION_DEFAULT_FLAG));
+                break;
+        }
         ++sends_.outstanding;
     }
 
@@ -122,10 +120,6 @@ private:
         return {.virtual_address = reinterpret_cast<std::uintptr_t>(piece.address),
                 .segment_length = piece.length,
                 .lmr_context = static_cast<const DatRegion*>(piece.region)->context};
-    }
-
-    static DAT_RMR_TRIPLET remote(const RemoteAddress& place, std::uint32_t length) noexcept {
-        return {.virtual_address = place.address, .segment_length = length, .rmr_context = place.key};
     }
 
     static const DAT_DTO_COMPLETION_EVENT_DATA* take(Inbox& inbox) {

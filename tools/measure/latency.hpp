@@ -89,7 +89,7 @@ public:
 
     void lead(std::uint64_t iterations, Laps& laps) {
         for (std::uint64_t i = 0; i < iterations; ++i) {
-            link_.post_send(outgoing_);
+            link_.post(Operation::Send, outgoing_, {});
             laps.mark();
             if (i != 0) finish_round();
             take_receive(link_, mode_);
@@ -101,7 +101,7 @@ public:
     void follow(std::uint64_t iterations) {
         for (std::uint64_t i = 0; i < iterations; ++i) {
             take_receive(link_, mode_);
-            link_.post_send(outgoing_);
+            link_.post(Operation::Send, outgoing_, {});
             if (i != 0) finish_round();
         }
         finish_round();
@@ -159,7 +159,7 @@ public:
 private:
     void write() {
         out_mark_ = mark_;
-        link_.post_write(outgoing_, remote_);
+        link_.post(Operation::Write, outgoing_, remote_);
     }
 
     void watch() {
@@ -190,7 +190,7 @@ void read_repeatedly(L& link, const Piece& piece, const RemoteAddress& remote, M
                      Laps& laps) {
     for (std::uint64_t i = 0; i < iterations; ++i) {
         laps.mark();
-        link.post_read(piece, remote);
+        link.post(Operation::Read, piece, remote);
         take_send(link, mode);
     }
     laps.mark();

@@ -107,7 +107,7 @@ private:
         fill_frame(frame(workspace_.outgoing()), sequence);
         std::ranges::fill(frame(workspace_.landing()), std::byte{0});
         const auto start = Clock::now();
-        link_->post_write(piece(workspace_.outgoing()), remote_);
+        link_->post(Operation::Write, piece(workspace_.outgoing()), remote_);
         link_->post_send(workspace_.piece(workspace_.outgoing(), 0));
         await_receive();
         const auto end = Clock::now();
@@ -120,7 +120,7 @@ private:
     std::chrono::nanoseconds read() {
         std::ranges::fill(frame(workspace_.outgoing()), std::byte{0});
         const auto start = Clock::now();
-        link_->post_read(piece(workspace_.outgoing()), remote_);
+        link_->post(Operation::Read, piece(workspace_.outgoing()), remote_);
         await_send();
         const auto end = Clock::now();
         verify(frame_is_intact(frame(workspace_.outgoing()), 0));

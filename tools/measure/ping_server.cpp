@@ -48,7 +48,7 @@ private:
         // The client has one request under way: nothing overwrites what is sent back, and a receive is still posted.
         if (operation() == Operation::Write) {
             const RemoteAddress client{.address = hello_.landing.address, .key = hello_.landing.key};
-            link_->post_write(frame(workspace_->landing()), client);
+            link_->post(Operation::Write, frame(workspace_->landing()), client);
             link_->post_send(workspace_->piece(workspace_->outgoing(), 0));
             await_send();
         } else {

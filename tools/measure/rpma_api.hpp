@@ -77,19 +77,20 @@ public:
         check_rpma("rpma_recv", rpma_recv(connection_.get(), local(piece), offset_of(piece), piece.length, nullptr));
     }
 
-    void post_send(const Piece& piece) override {
-        check_rpma("rpma_send", rpma_send(connection_.get(), local(piece), offset_of(piece), piece.length,
-                                          RPMA_F_COMPLETION_ALWAYS, nullptr));
-    }
-
-    void post_write(const Piece& piece, const RemoteAddress& target) override {
-        check_rpma("rpma_write", rpma_write(connection_.get(), remote(target), 0, local(piece), offset_of(piece),
-                                            piece.length, RPMA_F_COMPLETION_ALWAYS, nullptr));
-    }
-
-    void post_read(const Piece& piece, const RemoteAddress& source) override {
-        check_rpma("rpma_read", rpma_read(connection_.get(), local(piece), offset_of(piece), remote(source), 0,
-                                          piece.length, RPMA_F_COMPLETION_ALWAYS, nullptr));
+    void post(Operation operation, const Piece& piece, const RemoteAddress& place) override {
+        rpma_conn* connection = connection_.get();
+        constexpr int flags = RPMA_F_COMPLETION_ALWAYS;
+        switch (operation) {
+            case Operation::Send:
+                return check_rpma("rpma_send",
+                                  rpma_send(connection, local(piece), offset_of(piece), piece.length, flags, nullptr));
+            case Operation::Write:
+                return check_rpma("rpma_write", rpma_write(connection, remote(place), 0, local(piece), offset_of(piece),
+                                                           piece.length, flags, nullptr));
+            case Operation::Read:
+                return check_rpma("rpma_read", rpma_read(connection, local(piece), offset_of(piece), remote(place), 0,
+                                                         piece.length, flags, nullptr));
+        }
     }
 
     bool poll_send() override { return take(sends_) != nullptr; }

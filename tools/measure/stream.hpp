@@ -77,7 +77,7 @@ private:
             room = std::min(room, due);
         }
         const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(room, batch));
-        for (std::uint32_t i = 0; i < count; ++i) post();
+        for (std::uint32_t i = 0; i < count; ++i) link_.post(plan_.operation, outgoing_, plan_.remote);
         to_post_ -= count;
         credits_ -= count;
         in_flight_ += count;
@@ -89,14 +89,6 @@ private:
         const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun_;
         const auto allowed = static_cast<std::uint64_t>(passed.count() * plan_.rate_limit);
         return allowed - std::min(allowed, plan_.iterations - to_post_);
-    }
-
-    void post() {
-        switch (plan_.operation) {
-            case Operation::Send: return link_.post_send(outgoing_);
-            case Operation::Write: return link_.post_write(outgoing_, plan_.remote);
-            case Operation::Read: return link_.post_read(outgoing_, plan_.remote);
-        }
     }
 
     bool collect_sends() {
@@ -161,7 +153,7 @@ private:
     }
 
     void signal(Signal signal) {
-        link_.post_send({outgoing_.address, outgoing_.region, length_of(signal)});
+        link_.post_send({.address = outgoing_.address, .region = outgoing_.region, .length = length_of(signal)});
         ++in_flight_;
     }
 

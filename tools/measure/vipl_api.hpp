@@ -59,18 +59,19 @@ public:
         ++receives_.outstanding;
     }
 
-    void post_send(const Piece& piece) override {
+    void post(Operation operation, const Piece& piece, const RemoteAddress& remote) override {
         VIP_DESCRIPTOR& descriptor = sends_.next();
-        write_control(descriptor.CS, VIP_CONTROL_OP_SENDRECV, 1, piece);
-        descriptor.DS[0].Local = segment_of(piece);
-        post(descriptor);
-    }
-
-    void post_write(const Piece& piece, const RemoteAddress& remote) override {
-        post_rdma(VIP_CONTROL_OP_RDMAWRITE, piece, remote);
-    }
-    void post_read(const Piece& piece, const RemoteAddress& remote) override {
-        post_rdma(VIP_CONTROL_OP_RDMAREAD, piece, remote);
+        if (operation == Operation::Send) {
+            write_control(descriptor.CS, VIP_CONTROL_OP_SENDRECV, 1, piece);
+            descriptor.DS[0].Local = segment_of(piece);
+        } else {
+            write_control(descriptor.CS,
+                          operation == Operation::Write ? VIP_CONTROL_OP_RDMAWRITE : VIP_CONTROL_OP_RDMAREAD, 2, piece);
+            descriptor.DS[0].Remote = {.Data = {.AddressBits = remote.address}, .Handle = remote.key, .Reserved = 0};
+            descriptor.DS[1].Local = segment_of(piece);
+        }
+        check_vipl("VipPostSend", VipPostSend(vi_, &descriptor, descriptors_));
+        ++sends_.outstanding;
     }
 
     bool poll_send() override {
@@ -117,19 +118,6 @@ private:
 
     static VIP_DATA_SEGMENT segment_of(const Piece& piece) noexcept {
         return {.Data = {.Address = piece.address}, .Handle = piece.region->key, .Length = piece.length};
-    }
-
-    void post(VIP_DESCRIPTOR& descriptor) {
-        check_vipl("VipPostSend", VipPostSend(vi_, &descriptor, descriptors_));
-        ++sends_.outstanding;
-    }
-
-    void post_rdma(VIP_UINT16 operation, const Piece& piece, const RemoteAddress& remote) {
-        VIP_DESCRIPTOR& descriptor = sends_.next();
-        write_control(descriptor.CS, operation, 2, piece);
-        descriptor.DS[0].Remote = {.Data = {.AddressBits = remote.address}, .Handle = remote.key, .Reserved = 0};
-        descriptor.DS[1].Local = segment_of(piece);
-        post(descriptor);
     }
 
     /// Whether a Done or Wait call took a descriptor.

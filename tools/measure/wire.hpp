@@ -15,17 +15,14 @@
 #include <string_view>
 #include <type_traits>
 
-#include "tools/measure/names.hpp"
+#include "tools/measure/api.hpp"
 
 namespace viaduct::measure {
 
-enum class Operation : std::uint8_t { Send, Write, Read };
 enum class Test : std::uint8_t { Latency, Bandwidth, Rate, Connect };
 enum class Mode : std::uint8_t { Polling, Blocking };
 enum class Direction : std::uint8_t { Forward, Both, Reverse };  ///< of a stream; forward is from the client
 
-template <>
-inline constexpr std::array<std::string_view, 3> names<Operation>{"send", "write", "read"};
 template <>
 inline constexpr std::array<std::string_view, 4> names<Test>{"latency", "bandwidth", "rate", "connect"};
 template <>
