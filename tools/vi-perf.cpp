@@ -45,12 +45,14 @@ void add_test_options(options::options_description& description) {
     add("sizes,s", text("LIST"),
         "message sizes, such as 8,64,4K,1M or 8..1M (default: 8 for rate, otherwise 8,64,512,4K,32K,256K,1M)");
     add("iterations,n", count("N")->default_value(0, "until --duration expires"),
-        "round trips, messages or connections for each size");
+        "round trips or messages of each connection, or connections, for each size");
     add("duration,d", text("SECONDS", "1"), "time for each size");
     add("warmup", count("N"), "iterations before measuring (default: some milliseconds, or a tenth of --iterations)");
     add("mode", text("NAME", "polling"), "polling or blocking");
     add("memory", text("NAME", "shareable"), "shareable or heap");
     add("window", count("N")->default_value(128), "maximum number of outstanding requests (bandwidth, rate)");
+    add("queues", count("N")->default_value(1), "connections of each thread (bandwidth, rate)");
+    add("threads", count("N")->default_value(1), "threads of each end, each with its own connections");
     add("bidirectional,b", "both ends send (bandwidth, rate)");
     add("reverse,R", "the server sends (bandwidth, rate)");
     add("rate-limit", count("N")->default_value(0, "none"), "messages per second in each direction (bandwidth, rate)");
@@ -107,6 +109,8 @@ measure::PerfParameters parameters_of(const options::variables_map& given) {
     parameters.check = given.count("check") != 0;
     parameters.keep_samples = given.count("samples") != 0;
     parameters.window = static_cast<std::uint32_t>(count_of(given, "window", max_uint32));
+    parameters.queues = static_cast<std::uint32_t>(count_of(given, "queues", 1 << 10));
+    parameters.threads = static_cast<std::uint32_t>(count_of(given, "threads", 1 << 8));
     parameters.open = static_cast<std::uint32_t>(count_of(given, "open", max_uint32));
     parameters.iterations = count_of(given, "iterations");
     parameters.duration = parse_seconds("duration", given["duration"].as<std::string>());

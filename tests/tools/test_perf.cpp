@@ -79,6 +79,29 @@ TEST_CASE("streams of every operation, in both modes and every direction") {
     }
 }
 
+TEST_CASE("several connections on several threads") {
+    const auto api = GENERATE(any_api());
+    const auto test = GENERATE(Test::Latency, Test::Bandwidth);
+    const auto direction = GENERATE(Direction::Forward, Direction::Both);
+    if (test == Test::Latency && direction == Direction::Both) return;
+    CAPTURE(text_of(api), text_of(test));
+    PerfParameters parameters;
+    parameters.test = test;
+    parameters.direction = direction;
+    parameters.threads = 2;
+    parameters.queues = test == Test::Latency ? 1 : 3;
+    parameters.keep_samples = test == Test::Latency;
+    parameters.check = true;
+    parameters.max_size = 5000;
+    parameters.iterations = 50;
+    for (const auto& result : measure_with(api, api, parameters, {1, 5000})) {
+        CHECK(result.iterations == 50 * parameters.connections());
+        if (test != Test::Latency) continue;
+        check_latency(result);
+        CHECK(result.latency->samples.size() == result.iterations);
+    }
+}
+
 TEST_CASE("connections, some of them kept open") {
     const auto server_api = GENERATE(any_api());
     const auto client_api = GENERATE(any_api());
@@ -185,6 +208,11 @@ TEST_CASE("incompatible parameters") {
     CHECK_THAT(fault_with([](auto& p) { p.open = 2; }), Contains("connect test"));
     CHECK_THAT(fault_with([](auto& p) { p.open = 0; }), Contains("at least one"));
     CHECK_THAT(fault_with([](auto& p) { p.window = 0; }), Contains("at least 1"));
+    CHECK_THAT(fault_with([](auto& p) { p.threads = 0; }), Contains("at least 1"));
+    CHECK_THAT(fault_with([](auto& p) { p.queues = 2; }), Contains("several queues"));
+    CHECK_THAT(fault_with([](auto& p) { p.test = Test::Rate, p.queues = 2, p.mode = Mode::Blocking; }),
+               Contains("use --threads"));
+    CHECK_THAT(fault_with([](auto& p) { p.test = Test::Connect, p.threads = 2; }), Contains("use --open"));
 }
 
 TEST_CASE("unsupported operations are reported before connecting") {

@@ -12,6 +12,9 @@ import tempfile
 from command_line import APIS, ON_DEVICES, Terminal, Tool, check, finish
 
 
+BACKENDS = ["verbs"] if ON_DEVICES else ["loopback", "tcp"]
+
+
 def test_information(tool):
     check(tool.run("--version").stdout.startswith("vi-perf (Viaduct) "), "version")
     help_text = tool.run("--help").stdout
@@ -33,6 +36,8 @@ def test_bad_options(tool):
         (["--bidirectional", "--local"], "bidirectional"),
         (["--op", "write", "--mode", "blocking", "--local"], "blocking mode"),
         (["--open", "7", "--local"], "connect test"),
+        (["--queues", "2", "--local"], "several queues"),
+        (["--threads", "257", "--local"], "--threads"),
         (["-n", "1", "-d", "1", "--local"], "cannot be used together"),
         (["--csv", "--json", "--local"], "cannot be used together"),
         (["--csv", "--histogram", "--local"], "--histogram"),
@@ -179,10 +184,22 @@ def test_comparison(tool):
     slower = rate | {"results": [{"size_bytes": 8, "messages_per_second": 3e6}]}
     check("verdict: worse" in compare(1, rate, slower) and "verdict: better" in compare(0, slower, rate), "rates")
     check("different tests: latency, rate" in compare(2, latency(100), rate), "tests")
+    check("different queues: 1, 2" in compare(2, latency(100, queues=1), latency(100, queues=2)), "queues")
+    check("verdict: same" in compare(0, latency(100), latency(100, queues=2)), "a file of an older version")
     check("no size in common" in compare(2, latency(), latency(100)), "sizes")
     check("a result has no p50_ns" in compare(2, rate | {"test": "latency"}, latency(100)), "keys")
     real = document_of(tool, "--local", "-n", "20", "--sizes", "8")
     check("verdict: same" in compare(0, real, real), real)
+
+
+def test_several_connections(tool):
+    for backend in BACKENDS:
+        for api in APIS:
+            options = "--local", "--backend", backend, "--api", api, "-n", "50", "--threads", "2", "--check"
+            document = document_of(tool, *options, "-s", "8")
+            check(document["threads"] == 2 and document["results"][0]["iterations"] == 100, document)
+            document = document_of(tool, *options, "-t", "rate", "--queues", "3")
+            check(document["queues"] == 3 and document["results"][0]["iterations"] == 300, document)
 
 
 def test_rate_limit(tool):

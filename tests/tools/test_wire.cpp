@@ -11,7 +11,12 @@ namespace {
 constexpr wire::Limits limits{.max_transfer_bytes = 1 << 20, .max_window = 256};
 
 wire::PerfHello good_perf_hello() {
-    return {.window = 16, .max_size = 4096, .open = 1, .landing = {.address = 4096, .key = 1, .bytes = 4096}};
+    return {.window = 16,
+            .max_size = 4096,
+            .open = 1,
+            .queues = 1,
+            .threads = 1,
+            .landing = {.address = 4096, .key = 1, .bytes = 4096}};
 }
 
 template <class Message>
@@ -62,7 +67,9 @@ TEST_CASE("requests that a vi-perf server cannot serve") {
         return fault_of(hello);
     };
     CHECK_THAT(fault_with([](auto& hello) { hello.test = 4; }), Contains("unknown test"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.operation = 3; }), Contains("unknown operation"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.operation = 99; }), Contains("unknown operation"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.queues = 0; }), Contains("0 queues"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.threads = 257; }), Contains("257 threads"));
     CHECK_THAT(fault_with([](auto& hello) { hello.mode = 2; }), Contains("unknown mode"));
     CHECK_THAT(fault_with([](auto& hello) { hello.memory = 2; }), Contains("unknown kind of memory"));
     CHECK_THAT(fault_with([](auto& hello) { hello.direction = 3; }), Contains("unknown direction 3"));

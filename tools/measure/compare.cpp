@@ -49,6 +49,16 @@ double number(const Json& row, const char* key, const std::string& path) {
     return found->get<double>();
 }
 
+/// Throws unless the documents measure the same work. One that lacks a setting comes from before there was a choice.
+void require_same_work(const Json& before, const Json& after) {
+    for (const char* key : {"op", "queues", "threads"}) {
+        const Json old = before.value(key, Json());
+        const Json now = after.value(key, Json());
+        if (!old.is_null() && !now.is_null() && old != now)
+            throw Error(fmt::format("the results are of different {}: {}, {}", key, old.dump(), now.dump()));
+    }
+}
+
 /// Prints the settings in which the documents differ.
 void print_differences(const Json& before, const Json& after, std::FILE* out) {
     for (const auto& [key, value] : before.items()) {
@@ -67,6 +77,7 @@ bool compare(const std::string& before_path, const std::string& after_path, doub
     if (before["test"] != after["test"])
         throw Error(fmt::format("the results are of different tests: {}, {}", before["test"].get<std::string>(),
                                 after["test"].get<std::string>()));
+    require_same_work(before, after);
     const auto test = std::ranges::find(names<Test>, before["test"].get<std::string>());
     if (test == names<Test>.end()) throw Error(before_path + ": unknown test");
     const Figure& figure = figures[static_cast<std::size_t>(test - names<Test>.begin())];

@@ -30,8 +30,9 @@ std::optional<std::string> pattern_fault(std::span<const std::byte> data, std::u
     return std::nullopt;
 }
 
-DataCheck::DataCheck(const PerfParameters& terms, const Workspace& workspace, const wire::Run& run, bool leads) noexcept
-    : workspace_(workspace),
+DataCheck::DataCheck(const PerfParameters& terms, std::span<const Lane> lanes, const wire::Run& run,
+                     bool leads) noexcept
+    : lanes_(lanes),
       operation_(terms.operation),
       // Writes that play ping-pong have a mark in their last byte.
       size_(terms.check ? run.size - (is_write_ping_pong(terms) ? 1 : 0) : 0),
@@ -42,19 +43,31 @@ DataCheck::DataCheck(const PerfParameters& terms, const Workspace& workspace, co
 }
 
 void DataCheck::prepare_arrival() const noexcept {
-    clear(incoming());
-    operation_ == Operation::Read ? fill_pattern(landing(), pattern_) : clear(landing());
+    for (const Lane& lane : lanes_) {
+        clear(incoming(lane.workspace));
+        const auto data = landing(lane.workspace);
+        operation_ == Operation::Read ? fill_pattern(data, pattern_) : clear(data);
+    }
 }
 
 void DataCheck::prepare_outgoing() const noexcept {
-    operation_ == Operation::Read ? clear(outgoing()) : fill_pattern(outgoing(), pattern_);
+    for (const Lane& lane : lanes_) {
+        const auto data = outgoing(lane.workspace);
+        operation_ == Operation::Read ? clear(data) : fill_pattern(data, pattern_);
+    }
 }
 
 std::optional<std::string> DataCheck::fault() const {
+    for (const Lane& lane : lanes_)
+        if (auto found = fault(lane.workspace)) return found;
+    return std::nullopt;
+}
+
+std::optional<std::string> DataCheck::fault(const Workspace& workspace) const {
     switch (operation_) {
-        case Operation::Send: return passive_ ? pattern_fault(incoming(), pattern_) : std::nullopt;
-        case Operation::Write: return passive_ ? pattern_fault(landing(), pattern_) : std::nullopt;
-        case Operation::Read: return active_ ? pattern_fault(outgoing(), pattern_) : std::nullopt;
+        case Operation::Send: return passive_ ? pattern_fault(incoming(workspace), pattern_) : std::nullopt;
+        case Operation::Write: return passive_ ? pattern_fault(landing(workspace), pattern_) : std::nullopt;
+        case Operation::Read: return active_ ? pattern_fault(outgoing(workspace), pattern_) : std::nullopt;
     }
     return std::nullopt;
 }

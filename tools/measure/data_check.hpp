@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "tools/measure/perf.hpp"
+#include "tools/measure/perf_session.hpp"
 
 namespace viaduct::measure {
 
@@ -22,7 +22,7 @@ std::optional<std::string> pattern_fault(std::span<const std::byte> data, std::u
 class DataCheck {
 public:
     /// `leads`: at the client.
-    DataCheck(const PerfParameters& terms, const Workspace& workspace, const wire::Run& run, bool leads) noexcept;
+    DataCheck(const PerfParameters& terms, std::span<const Lane> lanes, const wire::Run& run, bool leads) noexcept;
 
     /// Before the peer can use the buffers that it writes to and reads from, and after the last message that came
     /// before the run.
@@ -43,11 +43,12 @@ public:
     std::optional<std::string> fault() const;
 
 private:
-    std::span<std::byte> outgoing() const noexcept { return {workspace_.outgoing(), size_}; }
-    std::span<std::byte> incoming() const noexcept { return {workspace_.incoming(), size_}; }
-    std::span<std::byte> landing() const noexcept { return {workspace_.landing(), size_}; }
+    std::optional<std::string> fault(const Workspace& workspace) const;
+    std::span<std::byte> outgoing(const Workspace& workspace) const noexcept { return {workspace.outgoing(), size_}; }
+    std::span<std::byte> incoming(const Workspace& workspace) const noexcept { return {workspace.incoming(), size_}; }
+    std::span<std::byte> landing(const Workspace& workspace) const noexcept { return {workspace.landing(), size_}; }
 
-    const Workspace& workspace_;
+    std::span<const Lane> lanes_;
     Operation operation_;
     std::uint32_t size_;
     std::uint32_t pattern_;

@@ -25,13 +25,20 @@ struct PerfParameters {
     bool keep_samples = false;                 ///< each latency, besides the histogram
     std::uint32_t rate_limit = 0;              ///< messages per second in each direction; 0: none; bandwidth and rate
     std::uint32_t window = 128;                ///< requests under way at once; bandwidth and rate
+    std::uint32_t queues = 1;                  ///< connections of each thread; bandwidth and rate
+    std::uint32_t threads = 1;                 ///< of each end; not in the connect test
     std::uint32_t open = 1;                    ///< connections held open at once; connect test
     std::uint32_t max_size = 8;                ///< the largest message that will be measured, bytes
-    std::uint64_t iterations = 0;              ///< 0: as many as fill `duration`
+    std::uint64_t iterations = 0;              ///< of each connection that carries data; 0: as many as fill `duration`
     std::chrono::duration<double> duration{1.0};
     std::chrono::duration<double> interval{0};  ///< between reports of what was measured since the last one; 0: none
     std::optional<std::uint64_t> warmup;        ///< iterations; nothing: a tenth, or until the pace is known
     Timeout connect_timeout{3000};              ///< also how long to wait for a server that is not there yet
+
+    std::uint32_t connections() const noexcept { return queues * threads; }
+
+    /// Whether the connection on which the ends agree is also the one that carries the data.
+    bool share_connection() const noexcept { return connections() == 1; }
 };
 
 /// Why the parameters do not go together, or nothing.
@@ -40,7 +47,7 @@ std::optional<std::string> check(const PerfParameters& parameters);
 /// What was measured for one size. Fields that a test does not measure are empty.
 struct Measurement {
     std::uint32_t size = 0;        ///< bytes; 0 in the connect test
-    std::uint64_t iterations = 0;  ///< round trips, messages in one direction, or connections
+    std::uint64_t iterations = 0;  ///< round trips, messages in one direction, or connections, of all threads
     double seconds = 0;
     double cpu_seconds = 0;                     ///< of this process
     double peer_cpu_seconds = 0;                ///< of the server

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <chrono>
+#include <list>
 
+#include "tools/measure/any_link.hpp"
 #include "tools/measure/data_check.hpp"
-#include "tools/measure/perf_session.hpp"
 #include "tools/measure/target.hpp"
 #include "viaduct/deadline.hpp"
 
@@ -26,6 +27,12 @@ std::optional<std::string> check(const PerfParameters& parameters) {
         return "write latency cannot be measured in blocking mode";
     if (parameters.open > 1 && parameters.test != Test::Connect) return "--open can be used only with the connect test";
     if (parameters.open == 0) return "the connect test needs at least one connection";
+    if (parameters.queues == 0 || parameters.threads == 0) return "there must be at least 1 queue and 1 thread";
+    if (parameters.connections() > 1 && parameters.test == Test::Connect)
+        return "the connect test has no --queues and --threads; use --open";
+    if (parameters.queues > 1 && !streams) return "only the bandwidth and rate tests can have several queues";
+    if (parameters.queues > 1 && parameters.mode == Mode::Blocking)
+        return "several queues of a thread can only be polled; use --threads in blocking mode";
     if (parameters.window == 0) return "the window must be at least 1";
     return std::nullopt;
 }
@@ -41,11 +48,15 @@ public:
           talk_(*link_, workspace_) {
         const wire::Reply reply = introduce();
         if (reply.landing.bytes < parameters.max_size) throw Error("the server's memory is smaller than a message");
-        remote_ = {.address = reply.landing.address, .key = reply.landing.key};
         machine_ = Machine::of_text(reply.text);
-        if (parameters.test != Test::Connect) return;
         server_.service = service_of(static_cast<std::uint16_t>(reply.service));
-        ring_.emplace(api, parameters.open);
+        if (parameters.test == Test::Connect) ring_.emplace(api, parameters.open);
+        if (parameters.share_connection())
+            lanes_.push_back({.workspace = workspace_,
+                              .link = *link_,
+                              .remote = {.address = reply.landing.address, .key = reply.landing.key}});
+        else
+            open_connections(api);
     }
 
     /// Tells the server that this is the end. A server that has gone already does not mind.
@@ -84,6 +95,8 @@ private:
                 .window = parameters_.window,
                 .max_size = parameters_.max_size,
                 .open = parameters_.open,
+                .queues = parameters_.queues,
+                .threads = parameters_.threads,
                 .rate_limit = parameters_.rate_limit,
                 .landing = workspace_.landing_for_peer()};
     }
@@ -117,7 +130,15 @@ private:
         constexpr auto for_each = std::chrono::microseconds(500);
         constexpr std::uint32_t bytes_per_ms = 1 << 14;
         return parameters_.connect_timeout + std::chrono::duration_cast<Timeout>(for_each * parameters_.open) +
-               Timeout(parameters_.max_size / bytes_per_ms);
+               Timeout(std::uint64_t{parameters_.max_size} * parameters_.connections() / bytes_per_ms);
+    }
+
+    void open_connections(Api& api) {
+        for (std::uint32_t i = 0; i < parameters_.connections(); ++i) {
+            auto& connection = connections_.emplace_back(api, parameters_);
+            connect_patiently(connection.link(), server_, parameters_.connect_timeout, parameters_.connect_timeout);
+            lanes_.push_back(connection.introduce(reply_patience()));
+        }
     }
 
     // A measurement is the sum of several runs: what is told about its progress disturbs none of them, and a run whose
@@ -133,7 +154,7 @@ private:
         if (warmup != 0) warm_up(size, warmup);
         if (stopped()) return;
         begin_intervals();
-        run_all(size, parameters_.iterations, progress, result);
+        run_all(size, parameters_.iterations * parameters_.connections(), progress, result);
         end_intervals();
     }
 
@@ -212,12 +233,14 @@ private:
         }
     }
 
-    /// One run with the server's help, added to the result.
+    /// One run with the server's help, added to the result; the connections share the iterations.
     void run(std::uint32_t size, std::uint64_t iterations, Measurement& result) {
-        const wire::Run run{.size = size, .pattern = ++runs_, .iterations = iterations};
-        const DataCheck check(parameters_, workspace_, run, true);
-        Measurement part{.size = result.size, .iterations = iterations};
-        if (is_write_ping_pong(parameters_)) WritePingPong<Link>::prepare(workspace_, size);
+        const std::uint32_t connections = parameters_.connections();
+        const wire::Run run{
+            .size = size, .pattern = ++runs_, .iterations = std::max<std::uint64_t>(iterations / connections, 1)};
+        const DataCheck check(parameters_, lanes_, run, true);
+        Measurement part{.size = result.size, .iterations = run.iterations * connections};
+        prepare_ping_pong(parameters_, lanes_, size);
         talk_.say(run);
         (void)hear_reply();
         check.prepare();
@@ -225,10 +248,14 @@ private:
         const auto cpu_ns = cpu_time_ns();
         const auto start = Clock::now();
         switch (parameters_.test) {
-            case Test::Latency: lead_latency(run, latency_of(part)); break;
+            case Test::Latency: part.latency = lead_latency(run); break;
             case Test::Bandwidth:
-            case Test::Rate: lead_stream(run); break;
-            case Test::Connect: connect_ring(run, latency_of(part)); break;
+            case Test::Rate:
+                on_threads(parameters_, lanes_, [&](std::uint32_t, std::span<const Lane> lanes) {
+                    run_streams(parameters_, run, true, lanes);
+                });
+                break;
+            case Test::Connect: connect_ring(run, part.latency.emplace(new_latency(run))); break;
         }
         part.seconds = std::chrono::duration<double>(Clock::now() - start).count();
         part.cpu_seconds = static_cast<double>(cpu_time_ns() - cpu_ns) * 1e-9;
@@ -262,38 +289,46 @@ private:
             total.latency = part.latency;
             return;
         }
-        total.latency->histogram.merge(part.latency->histogram);
-        total.latency->samples.insert(total.latency->samples.end(), part.latency->samples.begin(),
-                                      part.latency->samples.end());
+        add(*part.latency, *total.latency);
     }
 
-    MeasuredLatency& latency_of(Measurement& part) const {
+    static void add(const MeasuredLatency& part, MeasuredLatency& total) {
+        total.histogram.merge(part.histogram);
+        total.samples.insert(total.samples.end(), part.samples.begin(), part.samples.end());
+    }
+
+    MeasuredLatency new_latency(const wire::Run& run) const {
         const bool round_trip = parameters_.test == Test::Latency && parameters_.operation != Operation::Read;
-        MeasuredLatency& latency = part.latency.emplace();
+        MeasuredLatency latency;
         latency.nanoseconds_per_count = nanoseconds_per_tick() * (round_trip ? 0.5 : 1.0);
         latency.keeps_samples = parameters_.keep_samples;
-        if (latency.keeps_samples) latency.samples.reserve(part.iterations);
+        if (latency.keeps_samples) latency.samples.reserve(run.iterations);
         return latency;
     }
 
-    void lead_latency(const wire::Run& run, MeasuredLatency& latency) {
-        Laps laps(latency);
-        with_final_link(*link_, [&]<class L>(L& link) {
-            switch (parameters_.operation) {
-                case Operation::Send:
-                    return SendPingPong<L>(link, workspace_, run.size, parameters_.mode).lead(run.iterations, laps);
-                case Operation::Write:
-                    return WritePingPong<L>(link, workspace_, run.size, remote_).lead(run.iterations, laps);
-                case Operation::Read:
-                    return read_repeatedly(link, workspace_.piece(workspace_.outgoing(), run.size), remote_,
-                                           parameters_.mode, run.iterations, laps);
-            }
+    MeasuredLatency lead_latency(const wire::Run& run) {
+        std::vector<MeasuredLatency> latencies;
+        for (std::uint32_t i = 0; i < parameters_.threads; ++i) latencies.push_back(new_latency(run));
+        on_threads(parameters_, lanes_, [&](std::uint32_t thread, std::span<const Lane> lanes) {
+            lead_latency(run, lanes.front(), latencies[thread]);
         });
+        for (std::uint32_t i = 1; i < parameters_.threads; ++i) add(latencies[i], latencies[0]);
+        return std::move(latencies[0]);
     }
 
-    void lead_stream(const wire::Run& run) {
-        with_final_link(*link_, [&]<class L>(L& link) {
-            Stream<L>(link, workspace_, plan_of(parameters_, run, true, remote_)).run();
+    void lead_latency(const wire::Run& run, const Lane& lane, MeasuredLatency& latency) {
+        Laps laps(latency);
+        with_final_link(lane.link, [&]<class L>(L& link) {
+            const Workspace& workspace = lane.workspace;
+            switch (parameters_.operation) {
+                case Operation::Send:
+                    return SendPingPong<L>(link, workspace, run.size, parameters_.mode).lead(run.iterations, laps);
+                case Operation::Write:
+                    return WritePingPong<L>(link, workspace, run.size, lane.remote).lead(run.iterations, laps);
+                case Operation::Read:
+                    return read_repeatedly(link, workspace.piece(workspace.outgoing(), run.size), lane.remote,
+                                           parameters_.mode, run.iterations, laps);
+            }
         });
     }
 
@@ -324,7 +359,8 @@ private:
     Workspace workspace_;
     std::unique_ptr<Link> link_;
     Conversation talk_;
-    RemoteAddress remote_;
+    std::list<DataConnection> connections_;
+    std::vector<Lane> lanes_;
     std::optional<LinkRing> ring_;
     Machine machine_;         // of the server
     std::uint32_t runs_ = 0;  // so far

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <exception>
+#include <list>
 #include <thread>
 
+#include "tools/measure/any_link.hpp"
 #include "tools/measure/data_check.hpp"
 #include "tools/measure/free_service.hpp"
-#include "tools/measure/perf_session.hpp"
 
 namespace viaduct::measure {
 namespace {
@@ -34,15 +35,21 @@ public:
     std::string terms() const {
         std::string text = std::string(text_of(terms_.test));
         if (terms_.test == Test::Connect) return text + ", " + std::to_string(terms_.open) + " open at once";
-        return text + ", " + std::string(text_of(terms_.operation)) + ", " + std::string(text_of(terms_.mode)) +
-               ", up to " + std::to_string(terms_.max_size) + " bytes";
+        text += ", " + std::string(text_of(terms_.operation)) + ", " + std::string(text_of(terms_.mode)) + ", up to " +
+                std::to_string(terms_.max_size) + " bytes";
+        if (!terms_.share_connection()) text += ", connections for data: " + std::to_string(terms_.connections());
+        return text;
     }
 
     void serve() {
+        for (DataConnection& connection : connections_) {
+            accept(connection.link());
+            lanes_.push_back(connection.introduce(std::chrono::seconds(5)));
+        }
         while (const auto run = hear_run()) {
-            if (is_write_ping_pong(terms_)) WritePingPong<Link>::prepare(*workspace_, run->size);
+            prepare_ping_pong(terms_, lanes_, run->size);
             if (terms_.test == Test::Connect) ring_->disconnect_all();
-            const DataCheck check(terms_, *workspace_, *run, false);
+            const DataCheck check(terms_, lanes_, *run, false);
             check.prepare_arrival();
             talk_->say(wire::Reply{});
             check.prepare_outgoing();
@@ -74,6 +81,8 @@ private:
                   .check = hello.check != 0,
                   .rate_limit = hello.rate_limit,
                   .window = hello.window,
+                  .queues = hello.queues,
+                  .threads = hello.threads,
                   .open = hello.open,
                   .max_size = hello.max_size};
         remote_ = {.address = hello.landing.address, .key = hello.landing.key};
@@ -85,11 +94,15 @@ private:
         wire::set_text(reply, this_machine(version).text());
         try {
             workspace_.emplace(api_, terms_.memory, terms_.max_size);
-            if (terms_.test == Test::Connect) {
-                listener_ = api_.listen(ring_service_.emplace().service());
-                ring_.emplace(api_, terms_.open);
-                reply.service = ring_service_->number();
+            if (terms_.test == Test::Connect || !terms_.share_connection()) {
+                listener_ = api_.listen(data_service_.emplace().service());
+                reply.service = data_service_->number();
             }
+            if (terms_.test == Test::Connect) ring_.emplace(api_, terms_.open);
+            if (terms_.share_connection())
+                lanes_.push_back({.workspace = *workspace_, .link = *link_, .remote = remote_});
+            else
+                for (std::uint32_t i = 0; i < terms_.connections(); ++i) connections_.emplace_back(api_, terms_);
         } catch (const std::exception& error) {
             refuse(error.what());
         }
@@ -125,41 +138,49 @@ private:
 
     void follow(const wire::Run& run) {
         switch (terms_.test) {
-            case Test::Latency: with_final_link(*link_, [&](auto& link) { follow_latency(link, run); }); break;
+            case Test::Latency:
+                on_threads(terms_, lanes_, [&](std::uint32_t, std::span<const Lane> lanes) {
+                    with_final_link(lanes.front().link, [&](auto& link) { follow_latency(link, lanes.front(), run); });
+                });
+                break;
             case Test::Bandwidth:
             case Test::Rate:
-                with_final_link(*link_, [&]<class L>(L& link) {
-                    Stream<L>(link, *workspace_, plan_of(terms_, run, false, remote_)).run();
-                });
+                on_threads(terms_, lanes_,
+                           [&](std::uint32_t, std::span<const Lane> lanes) { run_streams(terms_, run, false, lanes); });
                 break;
             case Test::Connect: accept_connections(run.iterations); break;
         }
     }
 
     template <class L>
-    void follow_latency(L& link, const wire::Run& run) {
+    void follow_latency(L& link, const Lane& lane, const wire::Run& run) {
         switch (terms_.operation) {
             case Operation::Send:
-                SendPingPong<L>(link, *workspace_, run.size, terms_.mode).follow(run.iterations);
+                SendPingPong<L>(link, lane.workspace, run.size, terms_.mode).follow(run.iterations);
                 break;
-            case Operation::Write: WritePingPong<L>(link, *workspace_, run.size, remote_).follow(run.iterations); break;
+            case Operation::Write:
+                WritePingPong<L>(link, lane.workspace, run.size, lane.remote).follow(run.iterations);
+                break;
             case Operation::Read: break;  // the reader needs no help
         }
     }
 
     void accept_connections(std::uint64_t count) {
-        for (std::uint64_t i = 0; i < count; ++i) {
-            Link& link = ring_->next(i);
-            // No message is due: the poll throws once the client has gone.
-            while (!listener_->accept(link, slice)) (void)link_->poll_receive();
-        }
+        for (std::uint64_t i = 0; i < count; ++i) accept(ring_->next(i));
+    }
+
+    void accept(Link& link) {
+        // No message is due: the poll throws once the client has gone.
+        while (!listener_->accept(link, slice)) (void)link_->poll_receive();
     }
 
     PerfParameters terms_;  // those that both ends know
     RemoteAddress remote_;
-    std::optional<FreeService> ring_service_;  // of the connect test
+    std::optional<FreeService> data_service_;
     std::unique_ptr<Listener> listener_;
     std::optional<LinkRing> ring_;
+    std::list<DataConnection> connections_;
+    std::vector<Lane> lanes_;
     std::optional<Conversation> talk_;
 };
 

@@ -2,10 +2,10 @@
 // What the two ends of a vi-perf session have in common.
 #pragma once
 
-#include <algorithm>
+#include <future>
+#include <span>
 #include <vector>
 
-#include "tools/measure/any_link.hpp"
 #include "tools/measure/perf.hpp"
 #include "tools/measure/stream.hpp"
 #include "tools/measure/workspace.hpp"
@@ -20,21 +20,54 @@ inline bool streams_from(const PerfParameters& terms, bool leads) noexcept {
     return terms.direction == Direction::Both || leads == (terms.direction == Direction::Forward);
 }
 
-inline StreamPlan plan_of(const PerfParameters& terms, const wire::Run& run, bool leads,
-                          const RemoteAddress& remote) noexcept {
-    return {.operation = terms.operation,
-            .mode = terms.mode,
-            .size = run.size,
-            .window = terms.window,
-            .iterations = run.iterations,
-            .rate_limit = terms.rate_limit,
-            .sends = streams_from(terms, leads),
-            .receives = streams_from(terms, !leads),
-            .remote = remote};
+/// A connection that carries data, with the memory at its ends.
+struct Lane {
+    const Workspace& workspace;
+    Link& link;
+    RemoteAddress remote;  ///< where writes go and reads come from
+};
+
+/// A connection besides the one on which the ends agree.
+class DataConnection {
+public:
+    /// Ready to be connected.
+    DataConnection(Api& api, const PerfParameters& terms);
+
+    Link& link() noexcept { return *link_; }
+
+    /// Tells the peer, once connected, where the memory of this end is, and hears of the peer's.
+    Lane introduce(Timeout patience);
+
+private:
+    std::uint32_t max_size_;
+    Workspace workspace_;
+    std::unique_ptr<Link> link_;
+    Conversation talk_;
+};
+
+/// Runs the streams of one thread.
+void run_streams(const PerfParameters& terms, const wire::Run& run, bool leads, std::span<const Lane> lanes);
+
+/// Calls `work` at the same time for each thread of an end, with its number and its connections. Throws what a call has
+/// thrown once all have returned.
+template <class Work>
+void on_threads(const PerfParameters& terms, std::span<const Lane> lanes, Work work) {
+    const auto call = [&](std::uint32_t thread) { work(thread, lanes.subspan(thread * terms.queues, terms.queues)); };
+    std::vector<std::future<void>> others;
+    for (std::uint32_t thread = 1; thread < terms.threads; ++thread)
+        others.push_back(std::async(std::launch::async, call, thread));
+    call(0);
+    for (auto& other : others) other.get();
 }
 
 inline bool is_write_ping_pong(const PerfParameters& terms) noexcept {
     return terms.test == Test::Latency && terms.operation == Operation::Write;
+}
+
+/// Before either side may write.
+inline void prepare_ping_pong(const PerfParameters& terms, std::span<const Lane> lanes, std::uint32_t size) {
+    if (!is_write_ping_pong(terms)) return;
+    for (const Lane& lane : lanes) WritePingPong<Link>::prepare(lane.workspace, size);
 }
 
 /// The windows that a device can serve.

@@ -101,6 +101,8 @@ std::string title_of(const ReportContext& context) {
     if (parameters.test == Test::Connect) return text + fmt::format(", {} open at once", parameters.open);
     text += fmt::format(", {}, {}, {} memory", measure::text_of(parameters.operation),
                         measure::text_of(parameters.mode), measure::text_of(parameters.memory));
+    if (parameters.threads > 1) text += fmt::format(", {} threads", parameters.threads);
+    if (parameters.queues > 1) text += fmt::format(", {} connections each", parameters.queues);
     if (parameters.test == Test::Latency)
         return text + (parameters.operation == Operation::Read ? ", time of a read" : ", one way");
     constexpr std::array<std::string_view, 3> words{"", ", bidirectional", ", reversed"};
@@ -130,7 +132,7 @@ Json json_of(const Measurement& measurement, const ReportContext& context) {
 }
 
 /// What stands before the numbers in CSV, and beside them in JSON.
-std::vector<std::pair<const char*, std::string>> settings_of(const ReportContext& context) {
+Json settings_of(const ReportContext& context) {
     const PerfParameters& parameters = context.parameters;
     return {{"version", context.client.version},
             {"date", context.date},
@@ -147,8 +149,10 @@ std::vector<std::pair<const char*, std::string>> settings_of(const ReportContext
             {"mode", std::string(measure::text_of(parameters.mode))},
             {"memory", std::string(measure::text_of(parameters.memory))},
             {"direction", std::string(measure::text_of(parameters.direction))},
-            {"window", std::to_string(parameters.window)},
-            {"open", std::to_string(parameters.open)}};
+            {"window", parameters.window},
+            {"queues", parameters.queues},
+            {"threads", parameters.threads},
+            {"open", parameters.open}};
 }
 
 /// A field of CSV, quoted where it has to be.
@@ -238,9 +242,10 @@ void Report::print_histogram(const MeasuredLatency& latency) {
 void Report::print_csv_row(const Measurement& measurement, const std::string& span) {
     std::string heading;
     std::string row;
-    for (const auto& [key, value] : settings_of(context_)) {
-        heading += std::string(key) + ",";
-        row += csv_field(value) + ",";
+    const Json settings = settings_of(context_);
+    for (const auto& [key, value] : settings.items()) {
+        heading += key + ",";
+        row += csv_field(value.is_string() ? value.get<std::string>() : value.dump()) + ",";
     }
     if (!span.empty()) {
         heading += "interval_seconds,";
@@ -259,9 +264,7 @@ void Report::print_csv_row(const Measurement& measurement, const std::string& sp
 void Report::finish() {
     if (format_ != Format::Json) return;
     Json document = {{"tool", "vi-perf"}};
-    for (const auto& [key, value] : settings_of(context_)) document[key] = value;
-    document["window"] = context_.parameters.window;  // numbers
-    document["open"] = context_.parameters.open;
+    document.update(settings_of(context_));
     document["results"] = results_;
     print_line(document.dump(2));
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 
 #include "tools/measure/latency.hpp"
 
@@ -18,7 +19,6 @@ inline constexpr std::uint32_t signal_slots = 16;
 
 struct StreamPlan {
     Operation operation = Operation::Send;
-    Mode mode = Mode::Polling;
     std::uint32_t size = 0;
     std::uint32_t window = 0;
     std::uint64_t iterations = 0;
@@ -43,18 +43,21 @@ public:
           peer_complete_(!plan.sends),
           told_complete_(!plan.receives) {}
 
-    /// Streams until both ends know that everything has arrived.
-    void run() {
-        Spin spin(true);
-        while (!done()) {
-            const bool moved = push() | collect_sends() | collect_receives();
-            if (moved) continue;
-            if (plan_.mode == Mode::Polling)
-                spin.missed();
-            else if (held_back_ && in_flight_ == 0)
-                std::this_thread::sleep_for(std::chrono::microseconds(50));  // what arrives meanwhile is seen after it
-            else
-                rest();
+    /// Both ends know that everything has arrived.
+    bool done() const noexcept { return in_flight_ == 0 && to_post_ == 0 && all_arrived(); }
+
+    /// Posts and takes what it can; whether there was anything.
+    bool advance() { return push() | collect_sends() | collect_receives(); }
+
+    /// Sleeps until something happens. What is in flight completes without the peer's help, so it comes first.
+    void rest() {
+        if (in_flight_ != 0) {
+            take_send(link_, Mode::Blocking);
+            on_sent();
+        } else if (held_back_) {
+            std::this_thread::sleep_for(std::chrono::microseconds(50));  // what arrives meanwhile is seen after it
+        } else {
+            on_received(take_receive(link_, Mode::Blocking));
         }
     }
 
@@ -63,8 +66,6 @@ private:
 
     /// Requests or completions handled before the loop looks elsewhere.
     static constexpr unsigned batch = 32;
-
-    bool done() const noexcept { return in_flight_ == 0 && to_post_ == 0 && all_arrived(); }
 
     /// Whether the next message, if any, belongs to what follows the stream.
     bool all_arrived() const noexcept { return peer_complete_ && told_complete_; }
@@ -157,16 +158,6 @@ private:
         ++in_flight_;
     }
 
-    /// Sleeps until something happens. What is in flight completes without the peer's help, so it comes first.
-    void rest() {
-        if (in_flight_ != 0) {
-            take_send(link_, Mode::Blocking);
-            on_sent();
-        } else {
-            on_received(take_receive(link_, Mode::Blocking));
-        }
-    }
-
     L& link_;
     StreamPlan plan_;
     Piece outgoing_;
@@ -183,5 +174,26 @@ private:
     bool peer_complete_;  // the peer has all that this end sends
     bool told_complete_;  // this end has all that the peer sends, and said so
 };
+
+/// Runs the streams of a thread. There is one where it sleeps.
+template <class L>
+void run_streams(std::span<Stream<L>> streams, Mode mode) {
+    Spin spin(true);
+    while (true) {
+        bool done = true;
+        bool moved = false;
+        for (Stream<L>& stream : streams) {
+            if (stream.done()) continue;
+            done = false;
+            moved |= stream.advance();
+        }
+        if (done) return;
+        if (moved) continue;
+        if (mode == Mode::Polling)
+            spin.missed();
+        else
+            streams.front().rest();
+    }
+}
 
 }  // namespace viaduct::measure

@@ -79,6 +79,10 @@ std::optional<std::string> check(const PerfHello& hello, const Limits& limits) {
         return "a window of " + std::to_string(hello.window) + "; it must be 1 to " + std::to_string(limits.max_window);
     if (hello.open == 0 || hello.open > limits.max_open)
         return std::to_string(hello.open) + " open connections; it must be 1 to " + std::to_string(limits.max_open);
+    if (hello.queues == 0 || hello.queues > limits.max_queues)
+        return std::to_string(hello.queues) + " queues; it must be 1 to " + std::to_string(limits.max_queues);
+    if (hello.threads == 0 || hello.threads > limits.max_threads)
+        return std::to_string(hello.threads) + " threads; it must be 1 to " + std::to_string(limits.max_threads);
     if (hello.landing.bytes < hello.max_size) return "the client's memory is smaller than its messages";
     return std::nullopt;
 }

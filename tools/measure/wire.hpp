@@ -3,8 +3,9 @@
 // interfaces and different releases, so every message begins with a magic number and a version, and is checked.
 //
 // A client opens with PingHello or PerfHello; the server answers with a Reply, which either names the memory that the
-// client may write and read, or says in words why it refuses. Integers are in host byte order: the magic number of a
-// host of the other order is not recognised, which is then the reason given.
+// client may write and read, or says in words why it refuses. On further connections for data, both ends tell by a
+// Reply where their memory is. Integers are in host byte order: the magic number of a host of the other order is not
+// recognised, which is then the reason given.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ inline constexpr std::array<std::string_view, 3> names<Direction>{"forward", "bo
 
 namespace wire {
 
-inline constexpr std::uint16_t version = 2;
+inline constexpr std::uint16_t version = 3;
 inline constexpr std::uint32_t ping_magic = 0x676e7056;   // "Vpng" in memory on little-endian hosts
 inline constexpr std::uint32_t perf_magic = 0x66727056;   // "Vprf"
 inline constexpr std::uint32_t reply_magic = 0x796c7256;  // "Vrly"
@@ -77,6 +78,8 @@ struct PerfHello {
     std::uint32_t window = 0;
     std::uint32_t max_size = 0;    ///< of a message, bytes
     std::uint32_t open = 0;        ///< connections held open at once; connect test
+    std::uint32_t queues = 0;      ///< connections of each thread
+    std::uint32_t threads = 0;     ///< of each end
     std::uint32_t rate_limit = 0;  ///< messages per second that each sender may send; 0: no limit
     RemoteBuffer landing;
 };
@@ -93,13 +96,13 @@ struct Run {
 struct Reply {
     Header header{.magic = reply_magic, .bytes = sizeof(Reply)};
     std::uint32_t refused = 0;  ///< 0: agreed; busy: for now; failed: a run failed; anything else: for good
-    std::uint32_t service = 0;  ///< of the connect test: where to connect to
+    std::uint32_t service = 0;  ///< where connections other than the first one go to
     RemoteBuffer landing;
     std::uint64_t cpu_ns = 0;  ///< after a run: the processor time that it took
     char text[128] = {};       ///< why it was refused; else, after a greeting, the server's Machine; NUL-terminated
 };
 
-static_assert(sizeof(PingHello) == 32 && sizeof(PerfHello) == 48 && sizeof(Run) == 24 && sizeof(Reply) == 168);
+static_assert(sizeof(PingHello) == 32 && sizeof(PerfHello) == 56 && sizeof(Run) == 24 && sizeof(Reply) == 168);
 static_assert(sizeof(Reply) <= max_message_bytes);
 
 /// Why a message is not the expected one, or nothing where it is.
@@ -129,6 +132,8 @@ struct Limits {
     std::uint32_t max_transfer_bytes = 0;
     std::uint32_t max_window = 0;
     std::uint32_t max_open = 1U << 20;
+    std::uint32_t max_queues = 1U << 10;
+    std::uint32_t max_threads = 1U << 8;
 };
 
 /// Why a server refuses the wishes of a client, or nothing where it can serve them.
