@@ -51,6 +51,7 @@ void add_test_options(options::options_description& description) {
     add("mode", text("NAME", "polling"), "polling or blocking");
     add("memory", text("NAME", "shareable"), "shareable or heap");
     add("window", count("N")->default_value(128), "maximum number of outstanding requests (bandwidth, rate)");
+    add("segments", count("N")->default_value(1), "segments in the list of each request");
     add("queues", count("N")->default_value(1), "connections of each thread (bandwidth, rate)");
     add("threads", count("N")->default_value(1), "threads of each end, each with its own connections");
     add("bidirectional,b", "both ends send (bandwidth, rate)");
@@ -109,6 +110,7 @@ measure::PerfParameters parameters_of(const options::variables_map& given) {
     parameters.check = given.count("check") != 0;
     parameters.keep_samples = given.count("samples") != 0;
     parameters.window = static_cast<std::uint32_t>(count_of(given, "window", max_uint32));
+    parameters.segments = static_cast<std::uint32_t>(count_of(given, "segments", max_uint32));
     parameters.queues = static_cast<std::uint32_t>(count_of(given, "queues", 1 << 10));
     parameters.threads = static_cast<std::uint32_t>(count_of(given, "threads", 1 << 8));
     parameters.open = static_cast<std::uint32_t>(count_of(given, "open", max_uint32));
@@ -234,6 +236,8 @@ int measure_all(const options::variables_map& given) {
     auto parameters = parameters_of(given);
     const auto sizes = sizes_of(given, parameters.test);
     parameters.max_size = std::ranges::max(sizes);
+    if (std::ranges::min(sizes) < parameters.segments)
+        throw UsageError(fmt::format("--segments {0} requires messages of at least {0} bytes", parameters.segments));
     const auto format = format_of(given, parameters.test);
     const auto percentiles = measure::parse_percentiles(given["percentiles"].as<std::string>());
     std::optional<SamplesFile> samples;

@@ -36,6 +36,9 @@ def test_bad_options(tool):
         (["--bidirectional", "--local"], "bidirectional"),
         (["--op", "write", "--mode", "blocking", "--local"], "blocking mode"),
         (["--open", "7", "--local"], "connect test"),
+        (["--segments", "2", "--api", "rpma", "--local"], "rpma has no lists of segments"),
+        (["--segments", "5", "--local", "-s", "4"], "at least 5 bytes"),
+        (["--segments", "65", "--local", "-s", "4K"], "lists of segments of at most"),
         (["--queues", "2", "--local"], "several queues"),
         (["--threads", "257", "--local"], "--threads"),
         (["-n", "1", "-d", "1", "--local"], "cannot be used together"),
@@ -190,6 +193,15 @@ def test_comparison(tool):
     check("a result has no p50_ns" in compare(2, rate | {"test": "latency"}, latency(100)), "keys")
     real = document_of(tool, "--local", "-n", "20", "--sizes", "8")
     check("verdict: same" in compare(0, real, real), real)
+
+
+def test_segments(tool):
+    for backend in BACKENDS:
+        for api in set(APIS) - {"rpma"}:
+            for test, operation in ("latency", "send"), ("latency", "write"), ("bandwidth", "read"), ("rate", "send"):
+                options = "--backend", backend, "--api", api, "-t", test, "--op", operation, "-n", "50", "--check"
+                document = document_of(tool, "--local", *options, "--segments", "3", "-s", "8,4K")
+                check(document["segments"] == 3, document)
 
 
 def test_several_connections(tool):

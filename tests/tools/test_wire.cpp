@@ -16,6 +16,7 @@ wire::PerfHello good_perf_hello() {
             .open = 1,
             .queues = 1,
             .threads = 1,
+            .segments = 1,
             .landing = {.address = 4096, .key = 1, .bytes = 4096}};
 }
 
@@ -68,6 +69,7 @@ TEST_CASE("requests that a vi-perf server cannot serve") {
     };
     CHECK_THAT(fault_with([](auto& hello) { hello.test = 4; }), Contains("unknown test"));
     CHECK_THAT(fault_with([](auto& hello) { hello.operation = 99; }), Contains("unknown operation"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.segments = 0; }), Contains("without segments"));
     CHECK_THAT(fault_with([](auto& hello) { hello.queues = 0; }), Contains("0 queues"));
     CHECK_THAT(fault_with([](auto& hello) { hello.threads = 257; }), Contains("257 threads"));
     CHECK_THAT(fault_with([](auto& hello) { hello.mode = 2; }), Contains("unknown mode"));

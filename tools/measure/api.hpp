@@ -37,7 +37,11 @@ struct DeviceInfo {
     std::uint32_t max_transfer_bytes = 0;
     std::uint32_t max_queue_depth = 0;
     std::uint32_t max_service_bytes = 0;
+    std::uint32_t max_segments = 1;  ///< of a Piece
 };
+
+/// The largest number of segments in any interface.
+inline constexpr std::uint32_t max_segments = 64;
 
 /// Registered memory, open to the peer's RDMA writes and reads.
 struct Region {
@@ -50,11 +54,21 @@ struct Piece {
     std::byte* address = nullptr;
     const Region* region = nullptr;
     std::uint32_t length = 0;
+    std::uint32_t segments = 1;  ///< in a request of the send queue: elements of its list; see part_of()
 };
+
+/// Segment number `index` of a piece: all are equally long, except that the last one takes the rest.
+constexpr Piece part_of(const Piece& piece, std::uint32_t index) noexcept {
+    const std::uint32_t length = piece.length / piece.segments;
+    const std::uint32_t begin = index * length;
+    const bool last = index + 1 == piece.segments;
+    return {.address = piece.address + begin, .region = piece.region, .length = last ? piece.length - begin : length};
+}
 
 struct LinkOptions {
     std::uint32_t send_depth = 16;     ///< requests outstanding at once
     std::uint32_t receive_depth = 16;  ///< receives posted at once
+    std::uint32_t segments = 1;        ///< most of a request
     bool bare = false;  ///< shares its completion queue with other bare links; is connected and closed, moves no data
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/measure/core_api.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tools/measure/error.hpp"
@@ -80,7 +81,8 @@ CoreApi::CoreApi(std::uint32_t device)
              .host = attributes.host,
              .max_transfer_bytes = attributes.max_transfer_bytes,
              .max_queue_depth = attributes.default_queue_depth,
-             .max_service_bytes = attributes.max_service_bytes};
+             .max_service_bytes = attributes.max_service_bytes,
+             .max_segments = std::min(attributes.max_sges, max_segments)};
 }
 
 EndpointAttributes CoreApi::endpoint_attributes() const noexcept {
@@ -156,6 +158,13 @@ void CoreLink::disconnect() noexcept {
         while (inbox->queue->poll(inbox->batch) != 0) continue;
         inbox->fill(0);
     }
+}
+
+void CoreLink::post_list(Operation operation, const Piece& piece, const RemoteAddress& remote) {
+    std::array<Sge, max_segments> parts;
+    for (std::uint32_t i = 0; i < piece.segments; ++i) parts[i] = sge_of(part_of(piece, i));
+    check_posted(endpoint_->post_send(
+        {.opcode = opcode_of(operation), .remote = remote, .sges = {parts.data(), piece.segments}}));
 }
 
 void CoreLink::fail(CompletionCode code) {

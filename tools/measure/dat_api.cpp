@@ -121,6 +121,9 @@ DatApi::DatApi(std::uint32_t device) : info_(CoreApi(device).device()) {
     info_.max_transfer_bytes = std::min(attributes_.max_message_size, attributes_.max_rdma_size);
     info_.max_queue_depth = std::min(info_.max_queue_depth, static_cast<std::uint32_t>(attributes_.max_dto_per_ep));
     info_.max_service_bytes = sizeof(std::uint16_t);
+    const auto segments = std::min({attributes_.max_iov_segments_per_dto, attributes_.max_iov_segments_per_rdma_read,
+                                    attributes_.max_iov_segments_per_rdma_write});
+    info_.max_segments = std::min(static_cast<std::uint32_t>(segments), max_segments);
     check_dat("dat_pz_create", dat_pz_create(adapter, &zone_));
 }
 
@@ -130,10 +133,11 @@ DAT_EP_ATTR DatApi::endpoint_attributes(const LinkOptions& options) const noexce
     attributes.max_message_size = attributes.max_rdma_size = info_.max_transfer_bytes;
     attributes.max_recv_dtos = count_of(options.receive_depth);
     attributes.max_request_dtos = count_of(options.send_depth);
-    attributes.max_recv_iov = attributes.max_request_iov = 1;
+    attributes.max_recv_iov = 1;
+    attributes.max_request_iov = count_of(options.segments);
     attributes.max_rdma_read_in = attributes_.max_rdma_read_per_ep_in;
     attributes.max_rdma_read_out = attributes_.max_rdma_read_per_ep_out;
-    attributes.max_rdma_read_iov = attributes.max_rdma_write_iov = 1;
+    attributes.max_rdma_read_iov = attributes.max_rdma_write_iov = count_of(options.segments);
     return attributes;
 }
 

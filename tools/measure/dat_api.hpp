@@ -83,21 +83,22 @@ public:
     }
 
     void post(Operation operation, const Piece& piece, const RemoteAddress& remote) override {
-        auto triplet = local(piece);
+        std::array<DAT_LMR_TRIPLET, max_segments> parts;
+        const DAT_COUNT count = fill(parts, piece);
         const DAT_RMR_TRIPLET there{
             .virtual_address = remote.address, .segment_length = piece.length, .rmr_context = remote.key};
         switch (operation) {
             case Operation::Send:
                 check_posted("dat_ep_post_send",
-                             dat_ep_post_send(endpoint_.get(), 1, &triplet, {}, DAT_COMPLETION_DEFAULT_FLAG));
+                             dat_ep_post_send(endpoint_.get(), count, parts.data(), {}, DAT_COMPLETION_DEFAULT_FLAG));
                 break;
             case Operation::Write:
-                check_posted("dat_ep_post_rdma_write", dat_ep_post_rdma_write(endpoint_.get(), 1, &triplet, {}, &there,
-                                                                              DAT_COMPLETION_DEFAULT_FLAG));
+                check_posted("dat_ep_post_rdma_write", dat_ep_post_rdma_write(endpoint_.get(), count, parts.data(), {},
+                                                                              &there, DAT_COMPLETION_DEFAULT_FLAG));
                 break;
             case Operation::Read:
-                check_posted("dat_ep_post_rdma_read", dat_ep_post_rdma_read(endpoint_.get(), 1, &triplet, {}, &there,
-                                                                            DAT_COMPLETION_DEFAULT_FLAG));
+                check_posted("dat_ep_post_rdma_read", dat_ep_post_rdma_read(endpoint_.get(), count, parts.data(), {},
+                                                                            &there, DAT_COMPLETION_DEFAULT_FLAG));
                 break;
         }
         ++sends_.outstanding;
@@ -120,6 +121,13 @@ private:
         return {.virtual_address = reinterpret_cast<std::uintptr_t>(piece.address),
                 .segment_length = piece.length,
                 .lmr_context = static_cast<const DatRegion*>(piece.region)->context};
+    }
+
+    static DAT_COUNT fill(std::span<DAT_LMR_TRIPLET, max_segments> parts, const Piece& piece) noexcept {
+        parts[0] = local(piece);
+        if (piece.segments != 1) [[unlikely]]
+            for (std::uint32_t i = 0; i < piece.segments; ++i) parts[i] = local(part_of(piece, i));
+        return static_cast<DAT_COUNT>(piece.segments);
     }
 
     static const DAT_DTO_COMPLETION_EVENT_DATA* take(Inbox& inbox) {

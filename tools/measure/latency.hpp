@@ -81,9 +81,9 @@ private:
 template <class L>
 class SendPingPong {
 public:
-    SendPingPong(L& link, const Workspace& workspace, std::uint32_t size, Mode mode)
+    SendPingPong(L& link, const Workspace& workspace, const Piece& outgoing, Mode mode)
         : link_(link),
-          outgoing_(workspace.piece(workspace.outgoing(), size)),
+          outgoing_(outgoing),
           incoming_(workspace.piece(workspace.incoming(), workspace.size())),
           mode_(mode) {}
 
@@ -124,11 +124,11 @@ private:
 template <class L>
 class WritePingPong {
 public:
-    WritePingPong(L& link, const Workspace& workspace, std::uint32_t size, const RemoteAddress& remote)
+    WritePingPong(L& link, const Workspace& workspace, const Piece& outgoing, const RemoteAddress& remote)
         : link_(link),
-          outgoing_(workspace.piece(workspace.outgoing(), size)),
-          out_mark_(*(workspace.outgoing() + size - 1)),
-          in_mark_(*(workspace.landing() + size - 1)),
+          outgoing_(outgoing),
+          out_mark_(*(outgoing.address + outgoing.length - 1)),
+          in_mark_(*(workspace.landing() + outgoing.length - 1)),
           remote_(remote) {}
 
     /// Before either side may write.

@@ -25,6 +25,7 @@ struct PerfParameters {
     bool keep_samples = false;                 ///< each latency, besides the histogram
     std::uint32_t rate_limit = 0;              ///< messages per second in each direction; 0: none; bandwidth and rate
     std::uint32_t window = 128;                ///< requests under way at once; bandwidth and rate
+    std::uint32_t segments = 1;                ///< of a request
     std::uint32_t queues = 1;                  ///< connections of each thread; bandwidth and rate
     std::uint32_t threads = 1;                 ///< of each end; not in the connect test
     std::uint32_t open = 1;                    ///< connections held open at once; connect test
@@ -38,7 +39,7 @@ struct PerfParameters {
     std::uint32_t connections() const noexcept { return queues * threads; }
 
     /// Whether the connection on which the ends agree is also the one that carries the data.
-    bool share_connection() const noexcept { return connections() == 1; }
+    bool share_connection() const noexcept { return connections() == 1 && segments == 1; }
 };
 
 /// Why the parameters do not go together, or nothing.

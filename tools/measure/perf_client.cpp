@@ -33,6 +33,7 @@ std::optional<std::string> check(const PerfParameters& parameters) {
     if (parameters.queues > 1 && !streams) return "only the bandwidth and rate tests can have several queues";
     if (parameters.queues > 1 && parameters.mode == Mode::Blocking)
         return "several queues of a thread can only be polled; use --threads in blocking mode";
+    if (parameters.segments == 0) return "a message must have at least 1 segment";
     if (parameters.window == 0) return "the window must be at least 1";
     return std::nullopt;
 }
@@ -97,6 +98,7 @@ private:
                 .open = parameters_.open,
                 .queues = parameters_.queues,
                 .threads = parameters_.threads,
+                .segments = parameters_.segments,
                 .rate_limit = parameters_.rate_limit,
                 .landing = workspace_.landing_for_peer()};
     }
@@ -320,14 +322,14 @@ private:
         Laps laps(latency);
         with_final_link(lane.link, [&]<class L>(L& link) {
             const Workspace& workspace = lane.workspace;
+            const Piece outgoing = workspace.piece(workspace.outgoing(), run.size, parameters_.segments);
             switch (parameters_.operation) {
                 case Operation::Send:
-                    return SendPingPong<L>(link, workspace, run.size, parameters_.mode).lead(run.iterations, laps);
+                    return SendPingPong<L>(link, workspace, outgoing, parameters_.mode).lead(run.iterations, laps);
                 case Operation::Write:
-                    return WritePingPong<L>(link, workspace, run.size, lane.remote).lead(run.iterations, laps);
+                    return WritePingPong<L>(link, workspace, outgoing, lane.remote).lead(run.iterations, laps);
                 case Operation::Read:
-                    return read_repeatedly(link, workspace.piece(workspace.outgoing(), run.size), lane.remote,
-                                           parameters_.mode, run.iterations, laps);
+                    return read_repeatedly(link, outgoing, lane.remote, parameters_.mode, run.iterations, laps);
             }
         });
     }
@@ -370,21 +372,9 @@ private:
     const std::atomic<bool>* stop_ = nullptr;
 };
 
-namespace {
-
-void check_device(const DeviceInfo& device, const PerfParameters& parameters) {
-    if (const auto fault = check(parameters)) throw Error(*fault);
-    if (parameters.max_size > device.max_transfer_bytes)
-        throw Error("device " + device.name + " supports at most " + std::to_string(device.max_transfer_bytes) +
-                    " bytes per message");
-    if (parameters.window > max_window(device))
-        throw Error("device " + device.name + " supports windows of at most " + std::to_string(max_window(device)));
-}
-
-}  // namespace
-
 PerfClient::PerfClient(Api& api, const Address& server, const PerfParameters& parameters) {
-    check_device(api.device(), parameters);
+    if (const auto fault = check(parameters)) throw Error(*fault);
+    if (const auto fault = check(api, parameters)) throw Error(*fault);
     session_ = std::make_unique<Session>(api, server, parameters);
 }
 

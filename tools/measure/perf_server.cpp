@@ -20,6 +20,7 @@ public:
     /// Agrees on the terms. Throws where the client is to be refused.
     void greet(const std::string& version) {
         take(hear_hello<wire::PerfHello>(limits()));
+        if (const auto fault = check(api_, terms_)) refuse(*fault);
         prepare(version);
     }
 
@@ -81,6 +82,7 @@ private:
                   .check = hello.check != 0,
                   .rate_limit = hello.rate_limit,
                   .window = hello.window,
+                  .segments = hello.segments,
                   .queues = hello.queues,
                   .threads = hello.threads,
                   .open = hello.open,
@@ -154,12 +156,13 @@ private:
 
     template <class L>
     void follow_latency(L& link, const Lane& lane, const wire::Run& run) {
+        const Piece outgoing = lane.workspace.piece(lane.workspace.outgoing(), run.size, terms_.segments);
         switch (terms_.operation) {
             case Operation::Send:
-                SendPingPong<L>(link, lane.workspace, run.size, terms_.mode).follow(run.iterations);
+                SendPingPong<L>(link, lane.workspace, outgoing, terms_.mode).follow(run.iterations);
                 break;
             case Operation::Write:
-                WritePingPong<L>(link, lane.workspace, run.size, lane.remote).follow(run.iterations);
+                WritePingPong<L>(link, lane.workspace, outgoing, lane.remote).follow(run.iterations);
                 break;
             case Operation::Read: break;  // the reader needs no help
         }

@@ -10,6 +10,7 @@ StreamPlan plan_of(const PerfParameters& terms, const wire::Run& run, bool leads
                    const RemoteAddress& remote) noexcept {
     return {.operation = terms.operation,
             .size = run.size,
+            .segments = terms.segments,
             .window = terms.window,
             .iterations = run.iterations,
             .rate_limit = terms.rate_limit,
@@ -23,7 +24,9 @@ StreamPlan plan_of(const PerfParameters& terms, const wire::Run& run, bool leads
 DataConnection::DataConnection(Api& api, const PerfParameters& terms)
     : max_size_(terms.max_size),
       workspace_(api, terms.memory, terms.max_size),
-      link_(api.create_link({.send_depth = depth_for(terms.window), .receive_depth = depth_for(terms.window)})),
+      link_(api.create_link({.send_depth = depth_for(terms.window),
+                             .receive_depth = depth_for(terms.window),
+                             .segments = terms.segments})),
       talk_(*link_, workspace_) {
     for (std::uint32_t i = 0; i < depth_for(terms.window); ++i) talk_.post_receive();
 }
@@ -34,6 +37,21 @@ Lane DataConnection::introduce(Timeout patience) {
     if (landing.bytes < max_size_) throw Error("the peer's memory is smaller than a message");
     talk_.post_receive();
     return {.workspace = workspace_, .link = *link_, .remote = {.address = landing.address, .key = landing.key}};
+}
+
+std::optional<std::string> check(const Api& api, const PerfParameters& terms) {
+    const DeviceInfo& device = api.device();
+    const auto at_most = [&](const char* what, std::uint32_t limit) {
+        return "device " + device.name + " supports " + what + " of at most " + std::to_string(limit);
+    };
+    if (terms.max_size > device.max_transfer_bytes)
+        return "device " + device.name + " supports at most " + std::to_string(device.max_transfer_bytes) +
+               " bytes per message";
+    if (terms.window > max_window(device)) return at_most("windows", max_window(device));
+    if (terms.segments > 1 && device.max_segments == 1)
+        return std::string(api.name()) + " has no lists of segments; its requests have one";
+    if (terms.segments > device.max_segments) return at_most("lists of segments", device.max_segments);
+    return std::nullopt;
 }
 
 void run_streams(const PerfParameters& terms, const wire::Run& run, bool leads, std::span<const Lane> lanes) {

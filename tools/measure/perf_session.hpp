@@ -45,6 +45,9 @@ private:
     Conversation talk_;
 };
 
+/// Why an interface and its device cannot do what is asked for, or nothing.
+std::optional<std::string> check(const Api& api, const PerfParameters& terms);
+
 /// Runs the streams of one thread.
 void run_streams(const PerfParameters& terms, const wire::Run& run, bool leads, std::span<const Lane> lanes);
 

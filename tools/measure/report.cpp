@@ -101,6 +101,7 @@ std::string title_of(const ReportContext& context) {
     if (parameters.test == Test::Connect) return text + fmt::format(", {} open at once", parameters.open);
     text += fmt::format(", {}, {}, {} memory", measure::text_of(parameters.operation),
                         measure::text_of(parameters.mode), measure::text_of(parameters.memory));
+    if (parameters.segments > 1) text += fmt::format(", {} segments", parameters.segments);
     if (parameters.threads > 1) text += fmt::format(", {} threads", parameters.threads);
     if (parameters.queues > 1) text += fmt::format(", {} connections each", parameters.queues);
     if (parameters.test == Test::Latency)
@@ -150,6 +151,7 @@ Json settings_of(const ReportContext& context) {
             {"memory", std::string(measure::text_of(parameters.memory))},
             {"direction", std::string(measure::text_of(parameters.direction))},
             {"window", parameters.window},
+            {"segments", parameters.segments},
             {"queues", parameters.queues},
             {"threads", parameters.threads},
             {"open", parameters.open}};

@@ -20,6 +20,7 @@ inline constexpr std::uint32_t signal_slots = 16;
 struct StreamPlan {
     Operation operation = Operation::Send;
     std::uint32_t size = 0;
+    std::uint32_t segments = 1;
     std::uint32_t window = 0;
     std::uint64_t iterations = 0;
     std::uint32_t rate_limit = 0;  ///< messages per second; 0: none
@@ -34,7 +35,7 @@ public:
     Stream(L& link, const Workspace& workspace, const StreamPlan& plan)
         : link_(link),
           plan_(plan),
-          outgoing_(workspace.piece(workspace.outgoing(), plan.size)),
+          outgoing_(workspace.piece(workspace.outgoing(), plan.size, plan.segments)),
           incoming_(workspace.piece(workspace.incoming(), workspace.size())),
           grant_(std::max(plan.window / 4, 1U)),
           to_post_(plan.sends ? plan.iterations : 0),

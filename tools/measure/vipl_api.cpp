@@ -31,6 +31,13 @@ private:
 
 VIP_ULONG milliseconds(Timeout timeout) { return static_cast<VIP_ULONG>(std::max<Timeout::rep>(timeout.count(), 1)); }
 
+/// From one descriptor to the next: each has an address segment besides those of the data.
+std::uint32_t stride_of(const LinkOptions& options) {
+    const std::size_t bytes = offsetof(VIP_DESCRIPTOR, DS) + (options.segments + 1) * sizeof(VIP_DESCRIPTOR_SEGMENT);
+    constexpr std::size_t unit = VIP_DESCRIPTOR_ALIGNMENT;
+    return static_cast<std::uint32_t>((bytes + unit - 1) / unit * unit);
+}
+
 class ViplRegion final : public Region {
 public:
     ViplRegion(ViplApi& api, std::span<std::byte> memory) : api_(api), address_(memory.data()) {
@@ -81,7 +88,8 @@ ViplApi::ViplApi(std::uint32_t device) {
              .host = Host({attributes.LocalNicAddress, attributes.NicAddressLen}),
              .max_transfer_bytes = static_cast<std::uint32_t>(attributes.MaxTransferSize),
              .max_queue_depth = static_cast<std::uint32_t>(attributes.MaxDescriptorsPerQueue),
-             .max_service_bytes = attributes.MaxDiscriminatorLen};
+             .max_service_bytes = attributes.MaxDiscriminatorLen,
+             .max_segments = std::min(static_cast<std::uint32_t>(attributes.MaxSegmentsPerDesc) - 1, max_segments)};
     check_vipl("VipCreatePtag", VipCreatePtag(nic_.get(), &ptag_));
     // Whatever goes wrong shows in the descriptors; without a handler the library would log it besides.
     check_vipl("VipErrorCallback", VipErrorCallback(nic_.get(), nullptr, [](VIP_PVOID, VIP_ERROR_DESCRIPTOR*) {}));
@@ -120,10 +128,12 @@ std::unique_ptr<Listener> ViplApi::listen(const Service& service) {
 }
 
 ViplLink::ViplLink(ViplApi& api, const LinkOptions& options, VIP_CQ_HANDLE queue)
-    : api_(api), memory_(Memory::Heap, (options.send_depth + options.receive_depth) * sizeof(VIP_DESCRIPTOR)) {
-    auto* descriptors = reinterpret_cast<VIP_DESCRIPTOR*>(memory_.data());
-    sends_ = {.descriptors = descriptors, .depth = options.send_depth};
-    receives_ = {.descriptors = descriptors + options.send_depth, .depth = options.receive_depth};
+    : api_(api), memory_(Memory::Heap, (options.send_depth + options.receive_depth) * stride_of(options)) {
+    const std::uint32_t stride = stride_of(options);
+    sends_ = {.descriptors = memory_.data(), .stride = stride, .depth = options.send_depth};
+    receives_ = {.descriptors = memory_.data() + std::size_t{options.send_depth} * stride,
+                 .stride = stride,
+                 .depth = options.receive_depth};
     vi_ = api.create_vi(queue);
     if (!options.bare) descriptors_ = api.register_range(memory_.data(), memory_.size(), false);
 }

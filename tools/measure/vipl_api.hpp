@@ -4,6 +4,8 @@
 
 #include <vipl.h>
 
+#include <array>
+
 #include "tools/measure/api.hpp"
 #include "tools/measure/buffer.hpp"
 
@@ -60,16 +62,18 @@ public:
     }
 
     void post(Operation operation, const Piece& piece, const RemoteAddress& remote) override {
+        constexpr std::array<VIP_UINT16, 3> controls{VIP_CONTROL_OP_SENDRECV, VIP_CONTROL_OP_RDMAWRITE,
+                                                     VIP_CONTROL_OP_RDMAREAD};
         VIP_DESCRIPTOR& descriptor = sends_.next();
-        if (operation == Operation::Send) {
-            write_control(descriptor.CS, VIP_CONTROL_OP_SENDRECV, 1, piece);
-            descriptor.DS[0].Local = segment_of(piece);
-        } else {
-            write_control(descriptor.CS,
-                          operation == Operation::Write ? VIP_CONTROL_OP_RDMAWRITE : VIP_CONTROL_OP_RDMAREAD, 2, piece);
-            descriptor.DS[0].Remote = {.Data = {.AddressBits = remote.address}, .Handle = remote.key, .Reserved = 0};
-            descriptor.DS[1].Local = segment_of(piece);
-        }
+        VIP_DESCRIPTOR_SEGMENT* segment = descriptor.DS;
+        if (operation != Operation::Send)
+            (segment++)->Remote = {.Data = {.AddressBits = remote.address}, .Handle = remote.key, .Reserved = 0};
+        if (piece.segments == 1) [[likely]]
+            (segment++)->Local = segment_of(piece);
+        else
+            for (std::uint32_t i = 0; i < piece.segments; ++i) (segment++)->Local = segment_of(part_of(piece, i));
+        write_control(descriptor.CS, controls[static_cast<std::size_t>(operation)],
+                      static_cast<VIP_UINT16>(segment - descriptor.DS), piece);
         check_vipl("VipPostSend", VipPostSend(vi_, &descriptor, descriptors_));
         ++sends_.outstanding;
     }
@@ -95,13 +99,14 @@ public:
 private:
     /// Descriptors in the order of posting, which is also that of completion.
     struct Ring {
-        VIP_DESCRIPTOR* descriptors = nullptr;
+        std::byte* descriptors = nullptr;
+        std::uint32_t stride = 0;
         std::uint32_t depth = 0;
         std::uint32_t head = 0;
         std::uint32_t outstanding = 0;
 
         VIP_DESCRIPTOR& next() noexcept {
-            VIP_DESCRIPTOR& descriptor = descriptors[head];
+            auto& descriptor = *reinterpret_cast<VIP_DESCRIPTOR*>(descriptors + std::size_t{head} * stride);
             head = head + 1 == depth ? 0 : head + 1;
             return descriptor;
         }

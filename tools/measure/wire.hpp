@@ -80,7 +80,9 @@ struct PerfHello {
     std::uint32_t open = 0;        ///< connections held open at once; connect test
     std::uint32_t queues = 0;      ///< connections of each thread
     std::uint32_t threads = 0;     ///< of each end
+    std::uint32_t segments = 0;    ///< of a request
     std::uint32_t rate_limit = 0;  ///< messages per second that each sender may send; 0: no limit
+    std::uint32_t reserved_too = 0;
     RemoteBuffer landing;
 };
 
@@ -102,7 +104,7 @@ struct Reply {
     char text[128] = {};       ///< why it was refused; else, after a greeting, the server's Machine; NUL-terminated
 };
 
-static_assert(sizeof(PingHello) == 32 && sizeof(PerfHello) == 56 && sizeof(Run) == 24 && sizeof(Reply) == 168);
+static_assert(sizeof(PingHello) == 32 && sizeof(PerfHello) == 64 && sizeof(Run) == 24 && sizeof(Reply) == 168);
 static_assert(sizeof(Reply) <= max_message_bytes);
 
 /// Why a message is not the expected one, or nothing where it is.

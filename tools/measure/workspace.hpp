@@ -27,7 +27,9 @@ public:
     std::byte* landing() const noexcept { return buffer_.data() + 2 * stride_; }
 
     /// The first bytes of a buffer, as a request takes them.
-    Piece piece(std::byte* address, std::uint32_t length) const noexcept { return {address, region_.get(), length}; }
+    Piece piece(std::byte* address, std::uint32_t length, std::uint32_t segments = 1) const noexcept {
+        return {.address = address, .region = region_.get(), .length = length, .segments = segments};
+    }
 
     /// How the peer finds the landing buffer.
     wire::RemoteBuffer landing_for_peer() const noexcept;
