@@ -40,7 +40,7 @@ options::options_description describe() {
 
 measure::PingOptions ping_options(const options::variables_map& given) {
     measure::PingOptions ping;
-    ping.operation = choose<measure::Operation>(given, "op", "operation");
+    ping.operation = static_cast<measure::Operation>(choose(given, "op", "operation", measure::ping_operations));
     const std::uint64_t payload = measure::parse_size(given["size"].as<std::string>());
     constexpr std::uint64_t longest = std::numeric_limits<std::uint32_t>::max() - measure::ping_header_bytes;
     if (payload > longest) throw UsageError("the payload is too long");

@@ -12,6 +12,12 @@ import tempfile
 from command_line import APIS, ON_DEVICES, Terminal, Tool, check, finish
 
 
+OPERATIONS = {
+    "vipl": ["send-immediate", "write-immediate"],
+    "dat": ["write-immediate"],
+    "rpma": ["send-immediate", "write-immediate"],
+    "core": ["send-immediate", "write-immediate"],
+}
 BACKENDS = ["verbs"] if ON_DEVICES else ["loopback", "tcp"]
 
 
@@ -36,6 +42,7 @@ def test_bad_options(tool):
         (["--bidirectional", "--local"], "bidirectional"),
         (["--op", "write", "--mode", "blocking", "--local"], "blocking mode"),
         (["--open", "7", "--local"], "connect test"),
+        (["--op", "send-immediate", "--api", "dat", "--local"], "dat has no send-immediate; it has send, write, read"),
         (["--segments", "2", "--api", "rpma", "--local"], "rpma has no lists of segments"),
         (["--segments", "5", "--local", "-s", "4"], "at least 5 bytes"),
         (["--segments", "65", "--local", "-s", "4K"], "lists of segments of at most"),
@@ -193,6 +200,22 @@ def test_comparison(tool):
     check("a result has no p50_ns" in compare(2, rate | {"test": "latency"}, latency(100)), "keys")
     real = document_of(tool, "--local", "-n", "20", "--sizes", "8")
     check("verdict: same" in compare(0, real, real), real)
+
+
+def test_operations(tool):
+    for backend in BACKENDS:
+        for api, operations in OPERATIONS.items():
+            for operation in operations:
+                for test in "latency", "rate":
+                    options = "--backend", backend, "--api", api, "-t", test, "--op", operation, "-n", "50"
+                    document = document_of(tool, "--local", *options, "-s", "8", "--check")
+                    check(document["op"] == operation and document["results"][0]["iterations"] == 50, document)
+
+
+def test_operations_for_both_ends(tool):
+    with tool.server("--api", "dat", "--count", "1") as server:
+        error = tool.run("--api", "core", "--op", "send-immediate", server.target, status=2).stderr
+        check("the server refuses: dat has no send-immediate" in error, error)
 
 
 def test_segments(tool):

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/measure/names.hpp"
 #include "viaduct/address.hpp"
@@ -27,9 +28,16 @@ using Service = Bytes<Address::max_service>;
 using Timeout = std::chrono::milliseconds;
 
 /// What a request of the send queue does.
-enum class Operation : std::uint8_t { Send, Write, Read };
+enum class Operation : std::uint8_t { Send, Write, Read, SendImmediate, WriteImmediate };
 template <>
-inline constexpr std::array<std::string_view, 3> names<Operation>{"send", "write", "read"};
+inline constexpr std::array<std::string_view, 5> names<Operation>{"send", "write", "read", "send-immediate",
+                                                                  "write-immediate"};
+
+/// Whether it consumes a receive of the peer.
+constexpr bool takes_receive(Operation operation) noexcept {
+    return operation == Operation::Send || operation == Operation::SendImmediate ||
+           operation == Operation::WriteImmediate;
+}
 
 struct DeviceInfo {
     std::string name;
@@ -38,6 +46,7 @@ struct DeviceInfo {
     std::uint32_t max_queue_depth = 0;
     std::uint32_t max_service_bytes = 0;
     std::uint32_t max_segments = 1;  ///< of a Piece
+    std::vector<Operation> operations{Operation::Send, Operation::Write, Operation::Read};
 };
 
 /// The largest number of segments in any interface.

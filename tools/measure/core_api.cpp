@@ -82,7 +82,9 @@ CoreApi::CoreApi(std::uint32_t device)
              .max_transfer_bytes = attributes.max_transfer_bytes,
              .max_queue_depth = attributes.default_queue_depth,
              .max_service_bytes = attributes.max_service_bytes,
-             .max_segments = std::min(attributes.max_sges, max_segments)};
+             .max_segments = std::min(attributes.max_sges, max_segments),
+             .operations = {Operation::Send, Operation::Write, Operation::Read, Operation::SendImmediate,
+                            Operation::WriteImmediate}};
 }
 
 EndpointAttributes CoreApi::endpoint_attributes() const noexcept {
@@ -160,11 +162,12 @@ void CoreLink::disconnect() noexcept {
     }
 }
 
-void CoreLink::post_list(Operation operation, const Piece& piece, const RemoteAddress& remote) {
+void CoreLink::post_other(Operation operation, const Piece& piece, const RemoteAddress& remote) {
     std::array<Sge, max_segments> parts;
     for (std::uint32_t i = 0; i < piece.segments; ++i) parts[i] = sge_of(part_of(piece, i));
-    check_posted(endpoint_->post_send(
-        {.opcode = opcode_of(operation), .remote = remote, .sges = {parts.data(), piece.segments}}));
+    SendRequest request{.opcode = opcode_of(operation), .remote = remote, .sges = {parts.data(), piece.segments}};
+    request.with_immediate = operation == Operation::SendImmediate || operation == Operation::WriteImmediate;
+    check_posted(endpoint_->post_send(request));
 }
 
 void CoreLink::fail(CompletionCode code) {

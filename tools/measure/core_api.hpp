@@ -48,8 +48,8 @@ public:
         check_posted(endpoint_->post_receive(ReceiveRequest{.sges = {&sge, 1}}));
     }
     void post(Operation operation, const Piece& piece, const RemoteAddress& remote) override {
-        if (piece.segments != 1) [[unlikely]]
-            return post_list(operation, piece, remote);
+        if (operation > Operation::Read || piece.segments != 1) [[unlikely]]
+            return post_other(operation, piece, remote);
         const Sge sge = sge_of(piece);
         check_posted(endpoint_->post_send({.opcode = opcode_of(operation), .remote = remote, .sges = {&sge, 1}}));
     }
@@ -75,10 +75,11 @@ private:
 
     static Sge sge_of(const Piece& piece) noexcept { return {piece.address, piece.region->key, piece.length}; }
 
-    void post_list(Operation operation, const Piece& piece, const RemoteAddress& remote);
+    void post_other(Operation operation, const Piece& piece, const RemoteAddress& remote);
 
     static Opcode opcode_of(Operation operation) noexcept {
-        constexpr std::array opcodes{Opcode::Send, Opcode::RdmaWrite, Opcode::RdmaRead};
+        constexpr std::array opcodes{Opcode::Send, Opcode::RdmaWrite, Opcode::RdmaRead, Opcode::Send,
+                                     Opcode::RdmaWrite};
         return opcodes[static_cast<std::size_t>(operation)];
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/measure/dat_api.hpp"
 
+#include <dat2/dat_ib_extensions.h>
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -76,6 +77,20 @@ const char* reason_of(DAT_DTO_COMPLETION_STATUS status) {
     }
 }
 
+/// Whether an adapter has a part of the extension for InfiniBand.
+bool announces(DAT_IA_HANDLE adapter, std::string_view part) {
+    DAT_PROVIDER_ATTR attributes{};
+    check_dat("dat_ia_query",
+              dat_ia_query(adapter, nullptr, 0, nullptr,
+                           DAT_PROVIDER_FIELD_PROVIDER_SPECIFIC_ATTR | DAT_PROVIDER_FIELD_NUM_PROVIDER_SPECIFIC_ATTR,
+                           &attributes));
+    const std::span named(attributes.provider_specific_attr,
+                          static_cast<std::size_t>(attributes.num_provider_specific_attr));
+    return std::ranges::any_of(named, [&](const DAT_NAMED_ATTR& attribute) {
+        return attribute.name == part && std::string_view(attribute.value) != "FALSE";
+    });
+}
+
 class DatListener final : public Listener {
 public:
     DatListener(const DatApi& api, const Service& service) : requests_(api.create_queue(DAT_EVD_CR_FLAG, backlog)) {
@@ -124,6 +139,8 @@ DatApi::DatApi(std::uint32_t device) : info_(CoreApi(device).device()) {
     const auto segments = std::min({attributes_.max_iov_segments_per_dto, attributes_.max_iov_segments_per_rdma_read,
                                     attributes_.max_iov_segments_per_rdma_write});
     info_.max_segments = std::min(static_cast<std::uint32_t>(segments), max_segments);
+    info_.operations = {Operation::Send, Operation::Write, Operation::Read};
+    if (announces(adapter, DAT_IB_ATTR_IMMED_DATA)) info_.operations.push_back(Operation::WriteImmediate);
     check_dat("dat_pz_create", dat_pz_create(adapter, &zone_));
 }
 
@@ -264,6 +281,15 @@ const DAT_DTO_COMPLETION_EVENT_DATA* DatLink::await(Inbox& inbox, Timeout timeou
 void DatLink::fail(DAT_DTO_COMPLETION_STATUS status) {
     if (status == DAT_DTO_ERR_FLUSHED || status == DAT_DTO_ERR_TRANSPORT) throw Closed("the connection is closed");
     throw Error(std::string("a request failed: ") + reason_of(status));
+}
+
+void DatLink::post_extension(Operation operation, DAT_COUNT count, DAT_LMR_TRIPLET* parts,
+                             const DAT_RMR_TRIPLET& there) {
+    if (operation != Operation::WriteImmediate) throw Error("DAT has no such operation");
+    constexpr DAT_UINT32 immediate = 0;
+    check_posted("dat_ib_post_rdma_write_immed",
+                 dat_ib_post_rdma_write_immed(endpoint_.get(), count, parts, DAT_DTO_COOKIE{}, &there, immediate,
+                                              DAT_COMPLETION_DEFAULT_FLAG));
 }
 
 void DatLink::fail_post(const char* call, DAT_RETURN result) {

@@ -100,6 +100,7 @@ public:
                 check_posted("dat_ep_post_rdma_read", dat_ep_post_rdma_read(endpoint_.get(), count, parts.data(), {},
                                                                             &there, DAT_COMPLETION_DEFAULT_FLAG));
                 break;
+            default: post_extension(operation, count, parts.data(), there);
         }
         ++sends_.outstanding;
     }
@@ -122,6 +123,8 @@ private:
                 .segment_length = piece.length,
                 .lmr_context = static_cast<const DatRegion*>(piece.region)->context};
     }
+
+    void post_extension(Operation operation, DAT_COUNT count, DAT_LMR_TRIPLET* parts, const DAT_RMR_TRIPLET& there);
 
     static DAT_COUNT fill(std::span<DAT_LMR_TRIPLET, max_segments> parts, const Piece& piece) noexcept {
         parts[0] = local(piece);

@@ -37,7 +37,7 @@ DataCheck::DataCheck(const PerfParameters& terms, std::span<const Lane> lanes, c
       // Writes that play ping-pong have a mark in their last byte.
       size_(terms.check ? run.size - (is_write_ping_pong(terms) ? 1 : 0) : 0),
       pattern_(run.pattern) {
-    const bool both = terms.test == Test::Latency && terms.operation != Operation::Read;
+    const bool both = terms.test == Test::Latency && !times_completions(terms);
     active_ = both || streams_from(terms, leads);
     passive_ = both || streams_from(terms, !leads);
 }
@@ -64,12 +64,9 @@ std::optional<std::string> DataCheck::fault() const {
 }
 
 std::optional<std::string> DataCheck::fault(const Workspace& workspace) const {
-    switch (operation_) {
-        case Operation::Send: return passive_ ? pattern_fault(incoming(workspace), pattern_) : std::nullopt;
-        case Operation::Write: return passive_ ? pattern_fault(landing(workspace), pattern_) : std::nullopt;
-        case Operation::Read: return active_ ? pattern_fault(outgoing(workspace), pattern_) : std::nullopt;
-    }
-    return std::nullopt;
+    if (operation_ == Operation::Read) return active_ ? pattern_fault(outgoing(workspace), pattern_) : std::nullopt;
+    if (!passive_) return std::nullopt;
+    return pattern_fault(arrives_in_incoming() ? incoming(workspace) : landing(workspace), pattern_);
 }
 
 }  // namespace viaduct::measure

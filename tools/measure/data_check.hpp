@@ -37,7 +37,9 @@ public:
     }
 
     /// Whether the buffer that data arrive in is that of messages.
-    bool arrives_in_incoming() const noexcept { return operation_ == Operation::Send; }
+    bool arrives_in_incoming() const noexcept {
+        return operation_ == Operation::Send || operation_ == Operation::SendImmediate;
+    }
 
     /// What is wrong with the data that arrived at this end, or nothing.
     std::optional<std::string> fault() const;

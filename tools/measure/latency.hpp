@@ -76,20 +76,23 @@ private:
     Ticks last_ = 0;
 };
 
-/// Ping-pong by messages. Laps are whole round trips. The completion of a send is taken after the next send is posted,
-/// while that message is on its way.
+/// Ping-pong by messages, or by writes that notify. Laps are whole round trips. The completion of a send is taken after
+/// the next send is posted, while that message is on its way.
 template <class L>
 class SendPingPong {
 public:
-    SendPingPong(L& link, const Workspace& workspace, const Piece& outgoing, Mode mode)
+    SendPingPong(L& link, const Workspace& workspace, Operation operation, const Piece& outgoing,
+                 const RemoteAddress& remote, Mode mode)
         : link_(link),
+          operation_(operation),
           outgoing_(outgoing),
+          remote_(remote),
           incoming_(workspace.piece(workspace.incoming(), workspace.size())),
           mode_(mode) {}
 
     void lead(std::uint64_t iterations, Laps& laps) {
         for (std::uint64_t i = 0; i < iterations; ++i) {
-            link_.post(Operation::Send, outgoing_, {});
+            link_.post(operation_, outgoing_, remote_);
             laps.mark();
             if (i != 0) finish_round();
             take_receive(link_, mode_);
@@ -101,7 +104,7 @@ public:
     void follow(std::uint64_t iterations) {
         for (std::uint64_t i = 0; i < iterations; ++i) {
             take_receive(link_, mode_);
-            link_.post(Operation::Send, outgoing_, {});
+            link_.post(operation_, outgoing_, remote_);
             if (i != 0) finish_round();
         }
         finish_round();
@@ -115,7 +118,9 @@ private:
     }
 
     L& link_;
+    Operation operation_;
     Piece outgoing_;
+    RemoteAddress remote_;
     Piece incoming_;
     Mode mode_;
 };
@@ -184,13 +189,13 @@ private:
     std::byte mark_{1};
 };
 
-/// Reads, one after the other; the peer does nothing. A lap is one read.
+/// Requests, one after the other; the peer does nothing. A lap is the time until one completes.
 template <class L>
-void read_repeatedly(L& link, const Piece& piece, const RemoteAddress& remote, Mode mode, std::uint64_t iterations,
-                     Laps& laps) {
+void complete_repeatedly(L& link, Operation operation, const Piece& piece, const RemoteAddress& remote, Mode mode,
+                         std::uint64_t iterations, Laps& laps) {
     for (std::uint64_t i = 0; i < iterations; ++i) {
         laps.mark();
-        link.post(Operation::Read, piece, remote);
+        link.post(operation, piece, remote);
         take_send(link, mode);
     }
     laps.mark();

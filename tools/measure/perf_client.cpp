@@ -300,7 +300,7 @@ private:
     }
 
     MeasuredLatency new_latency(const wire::Run& run) const {
-        const bool round_trip = parameters_.test == Test::Latency && parameters_.operation != Operation::Read;
+        const bool round_trip = parameters_.test == Test::Latency && !times_completions(parameters_);
         MeasuredLatency latency;
         latency.nanoseconds_per_count = nanoseconds_per_tick() * (round_trip ? 0.5 : 1.0);
         latency.keeps_samples = parameters_.keep_samples;
@@ -323,14 +323,14 @@ private:
         with_final_link(lane.link, [&]<class L>(L& link) {
             const Workspace& workspace = lane.workspace;
             const Piece outgoing = workspace.piece(workspace.outgoing(), run.size, parameters_.segments);
-            switch (parameters_.operation) {
-                case Operation::Send:
-                    return SendPingPong<L>(link, workspace, outgoing, parameters_.mode).lead(run.iterations, laps);
-                case Operation::Write:
-                    return WritePingPong<L>(link, workspace, outgoing, lane.remote).lead(run.iterations, laps);
-                case Operation::Read:
-                    return read_repeatedly(link, outgoing, lane.remote, parameters_.mode, run.iterations, laps);
-            }
+            const Operation operation = parameters_.operation;
+            if (takes_receive(operation))
+                SendPingPong<L>(link, workspace, operation, outgoing, lane.remote, parameters_.mode)
+                    .lead(run.iterations, laps);
+            else if (operation == Operation::Write)
+                WritePingPong<L>(link, workspace, outgoing, lane.remote).lead(run.iterations, laps);
+            else
+                complete_repeatedly(link, operation, outgoing, lane.remote, parameters_.mode, run.iterations, laps);
         });
     }
 

@@ -157,15 +157,11 @@ private:
     template <class L>
     void follow_latency(L& link, const Lane& lane, const wire::Run& run) {
         const Piece outgoing = lane.workspace.piece(lane.workspace.outgoing(), run.size, terms_.segments);
-        switch (terms_.operation) {
-            case Operation::Send:
-                SendPingPong<L>(link, lane.workspace, outgoing, terms_.mode).follow(run.iterations);
-                break;
-            case Operation::Write:
-                WritePingPong<L>(link, lane.workspace, outgoing, lane.remote).follow(run.iterations);
-                break;
-            case Operation::Read: break;  // the reader needs no help
-        }
+        if (takes_receive(terms_.operation))
+            SendPingPong<L>(link, lane.workspace, terms_.operation, outgoing, lane.remote, terms_.mode)
+                .follow(run.iterations);
+        else if (terms_.operation == Operation::Write)
+            WritePingPong<L>(link, lane.workspace, outgoing, lane.remote).follow(run.iterations);
     }
 
     void accept_connections(std::uint64_t count) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/measure/perf_session.hpp"
 
+#include <algorithm>
+
 #include "tools/measure/any_link.hpp"
 
 namespace viaduct::measure {
@@ -44,6 +46,12 @@ std::optional<std::string> check(const Api& api, const PerfParameters& terms) {
     const auto at_most = [&](const char* what, std::uint32_t limit) {
         return "device " + device.name + " supports " + what + " of at most " + std::to_string(limit);
     };
+    if (std::ranges::find(device.operations, terms.operation) == device.operations.end()) {
+        std::string text = std::string(api.name()) + " has no " + std::string(text_of(terms.operation)) + "; it has ";
+        for (const Operation operation : device.operations)
+            text += (operation == device.operations.front() ? "" : ", ") + std::string(text_of(operation));
+        return text;
+    }
     if (terms.max_size > device.max_transfer_bytes)
         return "device " + device.name + " supports at most " + std::to_string(device.max_transfer_bytes) +
                " bytes per message";

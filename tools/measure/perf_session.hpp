@@ -15,7 +15,12 @@ namespace viaduct::measure {
 /// Requests that a link must be able to hold, on either queue.
 inline std::uint32_t depth_for(std::uint32_t window) noexcept { return window + signal_slots; }
 
-/// Whether an end of a stream, or of a latency test by reads, posts the requests.
+/// Whether a latency is the time until a request completes, and not half of a round trip.
+inline bool times_completions(const PerfParameters& terms) noexcept {
+    return terms.test == Test::Latency && terms.operation != Operation::Write && !takes_receive(terms.operation);
+}
+
+/// Whether an end of a stream, or of a latency test in which only one end acts, posts the requests.
 inline bool streams_from(const PerfParameters& terms, bool leads) noexcept {
     return terms.direction == Direction::Both || leads == (terms.direction == Direction::Forward);
 }

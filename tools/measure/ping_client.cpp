@@ -66,8 +66,8 @@ public:
             case Operation::Send: return send(sequence);
             case Operation::Write: return write(sequence);
             case Operation::Read: return read();
+            default: throw Error("unknown operation");
         }
-        throw Error("unknown operation");
     }
 
 private:

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/measure/perf_session.hpp"
+
 namespace viaduct::measure {
 namespace {
 
@@ -105,7 +107,7 @@ std::string title_of(const ReportContext& context) {
     if (parameters.threads > 1) text += fmt::format(", {} threads", parameters.threads);
     if (parameters.queues > 1) text += fmt::format(", {} connections each", parameters.queues);
     if (parameters.test == Test::Latency)
-        return text + (parameters.operation == Operation::Read ? ", time of a read" : ", one way");
+        return text + (times_completions(parameters) ? ", time to completion" : ", one way");
     constexpr std::array<std::string_view, 3> words{"", ", bidirectional", ", reversed"};
     return text +
            fmt::format(", window {}{}", parameters.window, words[static_cast<std::size_t>(parameters.direction)]);

@@ -87,6 +87,13 @@ public:
             case Operation::Write:
                 return check_rpma("rpma_write", rpma_write(connection, remote(place), 0, local(piece), offset_of(piece),
                                                            piece.length, flags, nullptr));
+            case Operation::SendImmediate:
+                return check_rpma("rpma_send_with_imm", rpma_send_with_imm(connection, local(piece), offset_of(piece),
+                                                                           piece.length, flags, 0, nullptr));
+            case Operation::WriteImmediate:
+                return check_rpma("rpma_write_with_imm",
+                                  rpma_write_with_imm(connection, remote(place), 0, local(piece), offset_of(piece),
+                                                      piece.length, flags, 0, nullptr));
             case Operation::Read:
                 return check_rpma("rpma_read", rpma_read(connection, local(piece), offset_of(piece), remote(place), 0,
                                                          piece.length, flags, nullptr));

@@ -2,9 +2,10 @@
 // The streaming loop behind bandwidth and message rate, compiled for each kind of link.
 //
 // Messages need a receive posted before they leave, since a VIPL connection breaks without one. So the receiving end
-// keeps a window of receives posted and grants further messages a quarter of the window at a time. Writes and reads
-// need no grants; their sender says when it has ended. The receiving end then says that everything has arrived, and
-// only then does the clock stop. These signals carry nothing but their length, which differs from that of the data.
+// keeps a window of receives posted and grants further messages a quarter of the window at a time. What consumes no
+// receive needs no grants; their sender says when it has ended. The receiving end then says that everything has
+// arrived, and only then does the clock stop. These signals carry nothing but their length, which differs from that of
+// the data.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +40,8 @@ public:
           incoming_(workspace.piece(workspace.incoming(), workspace.size())),
           grant_(std::max(plan.window / 4, 1U)),
           to_post_(plan.sends ? plan.iterations : 0),
-          to_receive_(plan.receives && plan.operation == Operation::Send ? plan.iterations : 0),
-          credits_(plan.operation == Operation::Send ? plan.window : plan.iterations),
+          to_receive_(plan.receives && takes_receive(plan.operation) ? plan.iterations : 0),
+          credits_(takes_receive(plan.operation) ? plan.window : plan.iterations),
           peer_complete_(!plan.sends),
           told_complete_(!plan.receives) {}
 
@@ -117,7 +118,7 @@ private:
     void on_sent() {
         --in_flight_;
         const bool last = in_flight_ == 0 && to_post_ == 0 && plan_.sends && !told_ended_;
-        if (last && plan_.operation != Operation::Send) [[unlikely]] {
+        if (last && !takes_receive(plan_.operation)) [[unlikely]] {
             told_ended_ = true;
             signal(Signal::Ended);
         }

@@ -89,7 +89,9 @@ ViplApi::ViplApi(std::uint32_t device) {
              .max_transfer_bytes = static_cast<std::uint32_t>(attributes.MaxTransferSize),
              .max_queue_depth = static_cast<std::uint32_t>(attributes.MaxDescriptorsPerQueue),
              .max_service_bytes = attributes.MaxDiscriminatorLen,
-             .max_segments = std::min(static_cast<std::uint32_t>(attributes.MaxSegmentsPerDesc) - 1, max_segments)};
+             .max_segments = std::min(static_cast<std::uint32_t>(attributes.MaxSegmentsPerDesc) - 1, max_segments),
+             .operations = {Operation::Send, Operation::Write, Operation::Read, Operation::SendImmediate,
+                            Operation::WriteImmediate}};
     check_vipl("VipCreatePtag", VipCreatePtag(nic_.get(), &ptag_));
     // Whatever goes wrong shows in the descriptors; without a handler the library would log it besides.
     check_vipl("VipErrorCallback", VipErrorCallback(nic_.get(), nullptr, [](VIP_PVOID, VIP_ERROR_DESCRIPTOR*) {}));

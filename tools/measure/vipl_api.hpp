@@ -62,11 +62,12 @@ public:
     }
 
     void post(Operation operation, const Piece& piece, const RemoteAddress& remote) override {
-        constexpr std::array<VIP_UINT16, 3> controls{VIP_CONTROL_OP_SENDRECV, VIP_CONTROL_OP_RDMAWRITE,
-                                                     VIP_CONTROL_OP_RDMAREAD};
+        constexpr std::array<VIP_UINT16, 5> controls{
+            VIP_CONTROL_OP_SENDRECV, VIP_CONTROL_OP_RDMAWRITE, VIP_CONTROL_OP_RDMAREAD,
+            VIP_CONTROL_OP_SENDRECV | VIP_CONTROL_IMMEDIATE, VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE};
         VIP_DESCRIPTOR& descriptor = sends_.next();
         VIP_DESCRIPTOR_SEGMENT* segment = descriptor.DS;
-        if (operation != Operation::Send)
+        if (operation != Operation::Send && operation != Operation::SendImmediate)
             (segment++)->Remote = {.Data = {.AddressBits = remote.address}, .Handle = remote.key, .Reserved = 0};
         if (piece.segments == 1) [[likely]]
             (segment++)->Local = segment_of(piece);

@@ -20,8 +20,8 @@ std::string_view name_of(std::uint32_t magic) {
     }
 }
 
-std::optional<std::string> check_operation(std::uint8_t operation) {
-    if (operation <= static_cast<std::uint8_t>(Operation::Read)) return std::nullopt;
+std::optional<std::string> check_operation(std::uint8_t operation, std::size_t count) {
+    if (operation < count) return std::nullopt;
     return "unknown operation " + std::to_string(operation);
 }
 
@@ -58,7 +58,7 @@ Reply refusal(std::string_view why, std::uint32_t refused) noexcept {
 }
 
 std::optional<std::string> check(const PingHello& hello, const Limits& limits) {
-    if (auto fault = check_operation(hello.operation)) return fault;
+    if (auto fault = check_operation(hello.operation, ping_operations.size())) return fault;
     if (hello.frame_bytes < ping_header_bytes) return "requests shorter than their header";
     if (auto fault = check_size(hello.frame_bytes, limits)) return fault;
     if (hello.landing.bytes < hello.frame_bytes) return "the client's memory is smaller than its messages";
@@ -67,7 +67,7 @@ std::optional<std::string> check(const PingHello& hello, const Limits& limits) {
 
 std::optional<std::string> check(const PerfHello& hello, const Limits& limits) {
     if (hello.test > static_cast<std::uint8_t>(Test::Connect)) return "unknown test " + std::to_string(hello.test);
-    if (auto fault = check_operation(hello.operation)) return fault;
+    if (auto fault = check_operation(hello.operation, names<Operation>.size())) return fault;
     if (hello.mode > static_cast<std::uint8_t>(Mode::Blocking)) return "unknown mode " + std::to_string(hello.mode);
     if (hello.memory > static_cast<std::uint8_t>(Memory::Heap))
         return "unknown kind of memory " + std::to_string(hello.memory);

@@ -24,6 +24,9 @@ enum class Test : std::uint8_t { Latency, Bandwidth, Rate, Connect };
 enum class Mode : std::uint8_t { Polling, Blocking };
 enum class Direction : std::uint8_t { Forward, Both, Reverse };  ///< of a stream; forward is from the client
 
+/// Those of vi-ping are the first ones.
+inline constexpr std::span ping_operations(names<Operation>.data(), 3);
+
 template <>
 inline constexpr std::array<std::string_view, 4> names<Test>{"latency", "bandwidth", "rate", "connect"};
 template <>
