@@ -15,8 +15,8 @@ from command_line import APIS, ON_DEVICES, Terminal, Tool, check, finish
 OPERATIONS = {
     "vipl": ["send-immediate", "write-immediate"],
     "dat": ["write-immediate"],
-    "rpma": ["send-immediate", "write-immediate"],
-    "core": ["send-immediate", "write-immediate"],
+    "rpma": ["send-immediate", "write-immediate", "flush", "flush-persistent"],
+    "core": ["send-immediate", "write-immediate", "flush", "flush-persistent"],
 }
 BACKENDS = ["verbs"] if ON_DEVICES else ["loopback", "tcp"]
 
@@ -43,6 +43,8 @@ def test_bad_options(tool):
         (["--op", "write", "--mode", "blocking", "--local"], "blocking mode"),
         (["--open", "7", "--local"], "connect test"),
         (["--op", "send-immediate", "--api", "dat", "--local"], "dat has no send-immediate; it has send, write, read"),
+        (["--op", "flush", "--local"], "vipl has no flush; it has send, write, read"),
+        (["--op", "flush", "--api", "core", "--window", "8000", "--local"], "windows of at most"),
         (["--segments", "2", "--api", "rpma", "--local"], "rpma has no lists of segments"),
         (["--segments", "5", "--local", "-s", "4"], "at least 5 bytes"),
         (["--segments", "65", "--local", "-s", "4K"], "lists of segments of at most"),

@@ -28,10 +28,25 @@ using Service = Bytes<Address::max_service>;
 using Timeout = std::chrono::milliseconds;
 
 /// What a request of the send queue does.
-enum class Operation : std::uint8_t { Send, Write, Read, SendImmediate, WriteImmediate };
+enum class Operation : std::uint8_t {
+    Send,
+    Write,
+    Read,
+    SendImmediate,
+    WriteImmediate,
+    Flush,            ///< a write, and a flush which completes once the data are visible
+    FlushPersistent,  ///< the same, but once they survive a loss of power
+};
 template <>
-inline constexpr std::array<std::string_view, 5> names<Operation>{"send", "write", "read", "send-immediate",
-                                                                  "write-immediate"};
+inline constexpr std::array<std::string_view, 7> names<Operation>{
+    "send", "write", "read", "send-immediate", "write-immediate", "flush", "flush-persistent"};
+
+constexpr bool is_flush(Operation operation) noexcept {
+    return operation == Operation::Flush || operation == Operation::FlushPersistent;
+}
+
+/// The requests that the send queue holds for one.
+constexpr std::uint32_t requests_of(Operation operation) noexcept { return is_flush(operation) ? 2 : 1; }
 
 /// Whether it consumes a receive of the peer.
 constexpr bool takes_receive(Operation operation) noexcept {

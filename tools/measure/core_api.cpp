@@ -84,7 +84,7 @@ CoreApi::CoreApi(std::uint32_t device)
              .max_service_bytes = attributes.max_service_bytes,
              .max_segments = std::min(attributes.max_sges, max_segments),
              .operations = {Operation::Send, Operation::Write, Operation::Read, Operation::SendImmediate,
-                            Operation::WriteImmediate}};
+                            Operation::WriteImmediate, Operation::Flush, Operation::FlushPersistent}};
 }
 
 EndpointAttributes CoreApi::endpoint_attributes() const noexcept {
@@ -167,7 +167,13 @@ void CoreLink::post_other(Operation operation, const Piece& piece, const RemoteA
     for (std::uint32_t i = 0; i < piece.segments; ++i) parts[i] = sge_of(part_of(piece, i));
     SendRequest request{.opcode = opcode_of(operation), .remote = remote, .sges = {parts.data(), piece.segments}};
     request.with_immediate = operation == Operation::SendImmediate || operation == Operation::WriteImmediate;
+    request.signaled = !is_flush(operation);
     check_posted(endpoint_->post_send(request));
+    if (!is_flush(operation)) return;
+    SendRequest flush{.opcode = Opcode::Flush, .remote = remote, .sges = {}};
+    flush.flush_to = operation == Operation::Flush ? FlushTarget::Visibility : FlushTarget::Persistence;
+    flush.flush_bytes = piece.length;
+    check_posted(endpoint_->post_send(flush));
 }
 
 void CoreLink::fail(CompletionCode code) {

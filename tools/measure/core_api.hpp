@@ -78,8 +78,8 @@ private:
     void post_other(Operation operation, const Piece& piece, const RemoteAddress& remote);
 
     static Opcode opcode_of(Operation operation) noexcept {
-        constexpr std::array opcodes{Opcode::Send, Opcode::RdmaWrite, Opcode::RdmaRead, Opcode::Send,
-                                     Opcode::RdmaWrite};
+        constexpr std::array opcodes{Opcode::Send,      Opcode::RdmaWrite, Opcode::RdmaRead, Opcode::Send,
+                                     Opcode::RdmaWrite, Opcode::RdmaWrite, Opcode::RdmaWrite};
         return opcodes[static_cast<std::size_t>(operation)];
     }
 

@@ -39,7 +39,9 @@ struct PerfParameters {
     std::uint32_t connections() const noexcept { return queues * threads; }
 
     /// Whether the connection on which the ends agree is also the one that carries the data.
-    bool share_connection() const noexcept { return connections() == 1 && segments == 1; }
+    bool share_connection() const noexcept {
+        return connections() == 1 && segments == 1 && requests_of(operation) == 1;
+    }
 };
 
 /// Why the parameters do not go together, or nothing.

@@ -26,7 +26,7 @@ StreamPlan plan_of(const PerfParameters& terms, const wire::Run& run, bool leads
 DataConnection::DataConnection(Api& api, const PerfParameters& terms)
     : max_size_(terms.max_size),
       workspace_(api, terms.memory, terms.max_size),
-      link_(api.create_link({.send_depth = depth_for(terms.window),
+      link_(api.create_link({.send_depth = depth_for(terms.window * requests_of(terms.operation)),
                              .receive_depth = depth_for(terms.window),
                              .segments = terms.segments})),
       talk_(*link_, workspace_) {
@@ -55,7 +55,8 @@ std::optional<std::string> check(const Api& api, const PerfParameters& terms) {
     if (terms.max_size > device.max_transfer_bytes)
         return "device " + device.name + " supports at most " + std::to_string(device.max_transfer_bytes) +
                " bytes per message";
-    if (terms.window > max_window(device)) return at_most("windows", max_window(device));
+    const std::uint32_t window = max_window(device) / requests_of(terms.operation);
+    if (terms.window > window) return at_most("windows", window);
     if (terms.segments > 1 && device.max_segments == 1)
         return std::string(api.name()) + " has no lists of segments; its requests have one";
     if (terms.segments > device.max_segments) return at_most("lists of segments", device.max_segments);

@@ -25,6 +25,8 @@ Owner make(const char* call, Create create) {
     return Owner(object);
 }
 
+constexpr int flush_usage = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+
 /// The descriptor of a region (rpma_mr_get_descriptor(3)): 21 bytes, little endian.
 class RegionDescriptor {
 public:
@@ -37,7 +39,7 @@ public:
         store(address_at, place.address);
         store(size_at, std::uint64_t{std::numeric_limits<std::uint32_t>::max()});
         store(key_at, place.key);
-        store(usage_at, std::uint8_t{RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST});
+        store(usage_at, std::uint8_t{RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST | flush_usage});
     }
 
     std::uint32_t key() const noexcept {
@@ -108,8 +110,9 @@ void fail_rpma(const char* call, int result) { throw Error(std::string(call) + "
 RpmaApi::RpmaApi(std::uint32_t device) : info_(CoreApi(device).device()) {
     info_.max_service_bytes = sizeof(std::uint16_t);
     info_.max_segments = 1;
-    info_.operations = {Operation::Send, Operation::Write, Operation::Read, Operation::SendImmediate,
-                        Operation::WriteImmediate};
+    info_.operations = {Operation::Send,           Operation::Write,          Operation::Read,
+                        Operation::SendImmediate,  Operation::WriteImmediate, Operation::Flush,
+                        Operation::FlushPersistent};
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
     ibv_context* context = nullptr;
     check_rpma("rpma_utils_get_ibv_context",
@@ -119,7 +122,7 @@ RpmaApi::RpmaApi(std::uint32_t device) : info_(CoreApi(device).device()) {
 
 std::unique_ptr<Region> RpmaApi::register_memory(std::span<std::byte> memory) {
     constexpr int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
-                          RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV;
+                          RPMA_MR_USAGE_WRITE_DST | flush_usage | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV;
     auto region = std::make_unique<RpmaRegion>();
     region->object = make<RpmaMemory>("rpma_mr_reg", [&](rpma_mr_local** object) {
         return rpma_mr_reg(peer(), memory.data(), memory.size(), usage, object);
@@ -216,6 +219,10 @@ rpma_conn_event RpmaLink::next_event(const Deadline& deadline) const {
 void RpmaLink::open_inboxes() {
     early_receives_.clear();
     check_rpma("rpma_conn_get_cq", rpma_conn_get_cq(connection_.get(), &sends_.queue));
+    // What is measured is the flush, whether or not the peer's memory is persistent.
+    const auto peer = make<RpmaPeerConfiguration>("rpma_peer_cfg_new", rpma_peer_cfg_new);
+    check_rpma("rpma_peer_cfg_set_direct_write_to_pmem", rpma_peer_cfg_set_direct_write_to_pmem(peer.get(), true));
+    check_rpma("rpma_conn_apply_remote_peer_cfg", rpma_conn_apply_remote_peer_cfg(connection_.get(), peer.get()));
     if (has_receive_queue_) check_rpma("rpma_conn_get_rcq", rpma_conn_get_rcq(connection_.get(), &receives_.queue));
 }
 

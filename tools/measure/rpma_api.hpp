@@ -34,6 +34,7 @@ using RpmaPtr = std::unique_ptr<T, RpmaDelete<destroy>>;
 using RpmaPeer = RpmaPtr<rpma_peer, rpma_peer_delete>;
 using RpmaMemory = RpmaPtr<rpma_mr_local, rpma_mr_dereg>;
 using RpmaRemoteMemory = RpmaPtr<rpma_mr_remote, rpma_mr_remote_delete>;
+using RpmaPeerConfiguration = RpmaPtr<rpma_peer_cfg, rpma_peer_cfg_delete>;
 using RpmaConfiguration = RpmaPtr<rpma_conn_cfg, rpma_conn_cfg_delete>;
 using RpmaEndpoint = RpmaPtr<rpma_ep, rpma_ep_shutdown>;
 using RpmaRequest = RpmaPtr<rpma_conn_req, rpma_conn_req_delete>;
@@ -94,6 +95,8 @@ public:
                 return check_rpma("rpma_write_with_imm",
                                   rpma_write_with_imm(connection, remote(place), 0, local(piece), offset_of(piece),
                                                       piece.length, flags, 0, nullptr));
+            case Operation::Flush: return write_and_flush(piece, place, RPMA_FLUSH_TYPE_VISIBILITY);
+            case Operation::FlushPersistent: return write_and_flush(piece, place, RPMA_FLUSH_TYPE_PERSISTENT);
             case Operation::Read:
                 return check_rpma("rpma_read", rpma_read(connection, local(piece), offset_of(piece), remote(place), 0,
                                                          piece.length, flags, nullptr));
@@ -124,6 +127,13 @@ private:
         if (place.key != remote_address_.key || place.address != remote_address_.address) [[unlikely]]
             learn_remote(place);
         return remote_.get();
+    }
+
+    void write_and_flush(const Piece& piece, const RemoteAddress& place, rpma_flush_type type) {
+        check_rpma("rpma_write", rpma_write(connection_.get(), remote(place), 0, local(piece), offset_of(piece),
+                                            piece.length, RPMA_F_COMPLETION_ON_ERROR, nullptr));
+        check_rpma("rpma_flush", rpma_flush(connection_.get(), remote(place), 0, piece.length, type,
+                                            RPMA_F_COMPLETION_ALWAYS, nullptr));
     }
 
     static const ibv_wc* take(Inbox& inbox) {
