@@ -41,7 +41,9 @@ constexpr std::string_view usage =
 void add_test_options(options::options_description& description) {
     auto add = description.add_options();
     add("test,t", text("NAME", "latency"), "latency, bandwidth, rate (of messages) or connect");
-    add("op", text("NAME", "send"), "send, write or read; send-immediate, write-immediate, flush, flush-persistent");
+    add("op", text("NAME", "send"),
+        "send, write or read; send-immediate, write-immediate, flush, flush-persistent, atomic-write, fetch-add, "
+        "compare-swap");
     add("sizes,s", text("LIST"),
         "message sizes, such as 8,64,4K,1M or 8..1M (default: 8 for rate, otherwise 8,64,512,4K,32K,256K,1M)");
     add("iterations,n", count("N")->default_value(0, "until --duration expires"),
@@ -91,9 +93,10 @@ options::options_description describe() {
     return description;
 }
 
-std::vector<std::uint32_t> sizes_of(const options::variables_map& given, Test test) {
+std::vector<std::uint32_t> sizes_of(const options::variables_map& given, const measure::PerfParameters& parameters) {
     if (given.count("sizes") != 0) return measure::parse_sizes(given["sizes"].as<std::string>());
-    if (test == Test::Rate || test == Test::Connect) return {8};
+    if (parameters.test == Test::Rate || parameters.test == Test::Connect || is_atomic(parameters.operation))
+        return {8};
     return measure::parse_sizes("8,64,512,4K,32K,256K,1M");
 }
 
@@ -124,7 +127,6 @@ measure::PerfParameters parameters_of(const options::variables_map& given) {
     parameters.connect_timeout = std::chrono::ceil<measure::Timeout>(
         parse_seconds("connect-timeout", given["connect-timeout"].as<std::string>()));
     exclude(given, "iterations", "duration");
-    if (const auto fault = measure::check(parameters)) throw UsageError(*fault);
     return parameters;
 }
 
@@ -234,10 +236,13 @@ constexpr int interrupted = 128 + SIGINT;
 
 int measure_all(const options::variables_map& given) {
     auto parameters = parameters_of(given);
-    const auto sizes = sizes_of(given, parameters.test);
+    const auto sizes = sizes_of(given, parameters);
     parameters.max_size = std::ranges::max(sizes);
     if (std::ranges::min(sizes) < parameters.segments)
         throw UsageError(fmt::format("--segments {0} requires messages of at least {0} bytes", parameters.segments));
+    if (is_atomic(parameters.operation) && std::ranges::min(sizes) != measure::word_bytes)
+        throw UsageError(fmt::format("--op {} requires messages of 8 bytes", text_of(parameters.operation)));
+    if (const auto fault = measure::check(parameters)) throw UsageError(*fault);
     const auto format = format_of(given, parameters.test);
     const auto percentiles = measure::parse_percentiles(given["percentiles"].as<std::string>());
     std::optional<SamplesFile> samples;

@@ -14,9 +14,10 @@ from command_line import APIS, ON_DEVICES, Terminal, Tool, check, finish
 
 OPERATIONS = {
     "vipl": ["send-immediate", "write-immediate"],
-    "dat": ["write-immediate"],
-    "rpma": ["send-immediate", "write-immediate", "flush", "flush-persistent"],
-    "core": ["send-immediate", "write-immediate", "flush", "flush-persistent"],
+    "dat": ["write-immediate", "fetch-add", "compare-swap"],
+    "rpma": ["send-immediate", "write-immediate", "flush", "flush-persistent", "atomic-write"],
+    "core": ["send-immediate", "write-immediate", "flush", "flush-persistent", "atomic-write", "fetch-add",
+             "compare-swap"],
 }
 BACKENDS = ["verbs"] if ON_DEVICES else ["loopback", "tcp"]
 
@@ -42,7 +43,11 @@ def test_bad_options(tool):
         (["--bidirectional", "--local"], "bidirectional"),
         (["--op", "write", "--mode", "blocking", "--local"], "blocking mode"),
         (["--open", "7", "--local"], "connect test"),
-        (["--op", "send-immediate", "--api", "dat", "--local"], "dat has no send-immediate; it has send, write, read"),
+        (["--op", "send-immediate", "--api", "dat", "--local"], "dat has no send-immediate; it has send, write, "
+         "read, write-immediate, fetch-add, compare-swap"),
+        (["--op", "fetch-add", "--api", "rpma", "--local"], "flush-persistent, atomic-write\n"),
+        (["--op", "fetch-add", "--api", "core", "-s", "8,16", "--local"], "one segment of 8 bytes"),
+        (["--op", "fetch-add", "--api", "core", "-s", "4,8", "--local"], "requires messages of 8 bytes"),
         (["--op", "flush", "--local"], "vipl has no flush; it has send, write, read"),
         (["--op", "flush", "--api", "core", "--window", "8000", "--local"], "windows of at most"),
         (["--segments", "2", "--api", "rpma", "--local"], "rpma has no lists of segments"),

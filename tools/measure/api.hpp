@@ -7,6 +7,7 @@
 // caller needs no tags: the n-th completion belongs to the n-th post.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -36,14 +37,26 @@ enum class Operation : std::uint8_t {
     WriteImmediate,
     Flush,            ///< a write, and a flush which completes once the data are visible
     FlushPersistent,  ///< the same, but once they survive a loss of power
+    AtomicWrite,
+    FetchAdd,     ///< adds 1
+    CompareSwap,  ///< replaces 0 by 1
 };
 template <>
-inline constexpr std::array<std::string_view, 7> names<Operation>{
-    "send", "write", "read", "send-immediate", "write-immediate", "flush", "flush-persistent"};
+inline constexpr std::array<std::string_view, 10> names<Operation>{
+    "send",         "write",     "read",        "send-immediate", "write-immediate", "flush", "flush-persistent",
+    "atomic-write", "fetch-add", "compare-swap"};
 
 constexpr bool is_flush(Operation operation) noexcept {
     return operation == Operation::Flush || operation == Operation::FlushPersistent;
 }
+
+/// Whether it concerns one word.
+constexpr bool is_atomic(Operation operation) noexcept { return operation >= Operation::AtomicWrite; }
+
+inline constexpr std::uint32_t word_bytes = 8;
+
+/// Whether the peer's word depends on how often it was done.
+constexpr bool is_fetching(Operation operation) noexcept { return operation >= Operation::FetchAdd; }
 
 /// The requests that the send queue holds for one.
 constexpr std::uint32_t requests_of(Operation operation) noexcept { return is_flush(operation) ? 2 : 1; }
@@ -62,6 +75,10 @@ struct DeviceInfo {
     std::uint32_t max_service_bytes = 0;
     std::uint32_t max_segments = 1;  ///< of a Piece
     std::vector<Operation> operations{Operation::Send, Operation::Write, Operation::Read};
+
+    bool has(Operation operation) const noexcept {
+        return std::ranges::find(operations, operation) != operations.end();
+    }
 };
 
 /// The largest number of segments in any interface.

@@ -84,20 +84,26 @@ CoreApi::CoreApi(std::uint32_t device)
              .max_service_bytes = attributes.max_service_bytes,
              .max_segments = std::min(attributes.max_sges, max_segments),
              .operations = {Operation::Send, Operation::Write, Operation::Read, Operation::SendImmediate,
-                            Operation::WriteImmediate, Operation::Flush, Operation::FlushPersistent}};
+                            Operation::WriteImmediate, Operation::Flush, Operation::FlushPersistent,
+                            Operation::AtomicWrite}};
+    if (attributes.capabilities.atomics)
+        info_.operations.insert(info_.operations.end(), {Operation::FetchAdd, Operation::CompareSwap});
+}
+
+Access CoreApi::access() const noexcept {
+    return {.remote_write = true, .remote_read = true, .remote_atomic = device_->attributes().capabilities.atomics};
 }
 
 EndpointAttributes CoreApi::endpoint_attributes() const noexcept {
     return {.reliability = Reliability::ReliableDelivery,
             .refused_write = RefusedWrite::Silent,
             .max_transfer_bytes = info_.max_transfer_bytes,
-            .access = {.remote_write = true, .remote_read = true}};
+            .access = access()};
 }
 
 std::unique_ptr<Region> CoreApi::register_memory(std::span<std::byte> memory) {
-    const Access access{.remote_write = true, .remote_read = true};
     return std::make_unique<CoreRegion>(
-        take_value("cannot register memory", MemoryRegion::create(domain_, memory.data(), memory.size(), access)));
+        take_value("cannot register memory", MemoryRegion::create(domain_, memory.data(), memory.size(), access())));
 }
 
 std::shared_ptr<CompletionQueue> CoreApi::create_queue(std::uint32_t depth) {
@@ -168,6 +174,8 @@ void CoreLink::post_other(Operation operation, const Piece& piece, const RemoteA
     SendRequest request{.opcode = opcode_of(operation), .remote = remote, .sges = {parts.data(), piece.segments}};
     request.with_immediate = operation == Operation::SendImmediate || operation == Operation::WriteImmediate;
     request.signaled = !is_flush(operation);
+    if (operation == Operation::FetchAdd) request.add = 1;
+    if (operation == Operation::CompareSwap) request.compare = 0, request.swap = 1;
     check_posted(endpoint_->post_send(request));
     if (!is_flush(operation)) return;
     SendRequest flush{.opcode = Opcode::Flush, .remote = remote, .sges = {}};

@@ -25,6 +25,8 @@ public:
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
 
 private:
+    Access access() const noexcept;
+
     std::shared_ptr<Device> device_;
     std::shared_ptr<ProtectionDomain> domain_;
     std::shared_ptr<CompletionQueue> bare_queue_;
@@ -78,8 +80,9 @@ private:
     void post_other(Operation operation, const Piece& piece, const RemoteAddress& remote);
 
     static Opcode opcode_of(Operation operation) noexcept {
-        constexpr std::array opcodes{Opcode::Send,      Opcode::RdmaWrite, Opcode::RdmaRead, Opcode::Send,
-                                     Opcode::RdmaWrite, Opcode::RdmaWrite, Opcode::RdmaWrite};
+        constexpr std::array opcodes{Opcode::Send,      Opcode::RdmaWrite,  Opcode::RdmaRead,  Opcode::Send,
+                                     Opcode::RdmaWrite, Opcode::RdmaWrite,  Opcode::RdmaWrite, Opcode::AtomicWrite,
+                                     Opcode::FetchAdd,  Opcode::CompareSwap};
         return opcodes[static_cast<std::size_t>(operation)];
     }
 

@@ -141,6 +141,8 @@ DatApi::DatApi(std::uint32_t device) : info_(CoreApi(device).device()) {
     info_.max_segments = std::min(static_cast<std::uint32_t>(segments), max_segments);
     info_.operations = {Operation::Send, Operation::Write, Operation::Read};
     if (announces(adapter, DAT_IB_ATTR_IMMED_DATA)) info_.operations.push_back(Operation::WriteImmediate);
+    if (announces(adapter, DAT_IB_ATTR_FETCH_AND_ADD)) info_.operations.push_back(Operation::FetchAdd);
+    if (announces(adapter, DAT_IB_ATTR_CMP_AND_SWAP)) info_.operations.push_back(Operation::CompareSwap);
     check_dat("dat_pz_create", dat_pz_create(adapter, &zone_));
 }
 
@@ -166,12 +168,14 @@ DatQueue DatApi::create_queue(DAT_EVD_FLAGS events, std::uint32_t depth) const {
 
 std::unique_ptr<Region> DatApi::register_memory(std::span<std::byte> memory) {
     auto region = std::make_unique<DatRegion>();
+    const int atomic = info_.has(Operation::FetchAdd) ? int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC} : 0;
+    const auto privileges = static_cast<DAT_MEM_PRIV_FLAGS>(DAT_MEM_PRIV_ALL_FLAG | atomic);
     DAT_LMR_HANDLE object = DAT_HANDLE_NULL;
     DAT_VLEN size = 0;
     DAT_VADDR address = 0;
-    check_dat("dat_lmr_create", dat_lmr_create(adapter(), DAT_MEM_TYPE_VIRTUAL, {.for_va = memory.data()},
-                                               memory.size(), zone_, DAT_MEM_PRIV_ALL_FLAG, DAT_VA_TYPE_VA, &object,
-                                               &region->context, &region->key, &size, &address));
+    check_dat("dat_lmr_create",
+              dat_lmr_create(adapter(), DAT_MEM_TYPE_VIRTUAL, {.for_va = memory.data()}, memory.size(), zone_,
+                             privileges, DAT_VA_TYPE_VA, &object, &region->context, &region->key, &size, &address));
     region->object.reset(object);
     return region;
 }
@@ -285,11 +289,20 @@ void DatLink::fail(DAT_DTO_COMPLETION_STATUS status) {
 
 void DatLink::post_extension(Operation operation, DAT_COUNT count, DAT_LMR_TRIPLET* parts,
                              const DAT_RMR_TRIPLET& there) {
-    if (operation != Operation::WriteImmediate) throw Error("DAT has no such operation");
-    constexpr DAT_UINT32 immediate = 0;
-    check_posted("dat_ib_post_rdma_write_immed",
-                 dat_ib_post_rdma_write_immed(endpoint_.get(), count, parts, DAT_DTO_COOKIE{}, &there, immediate,
-                                              DAT_COMPLETION_DEFAULT_FLAG));
+    constexpr auto flags = DAT_COMPLETION_DEFAULT_FLAG;
+    constexpr DAT_DTO_COOKIE cookie{};
+    switch (operation) {
+        case Operation::WriteImmediate:
+            return check_posted("dat_ib_post_rdma_write_immed",
+                                dat_ib_post_rdma_write_immed(endpoint_.get(), count, parts, cookie, &there, 0, flags));
+        case Operation::FetchAdd:
+            return check_posted("dat_ib_post_fetch_and_add",
+                                dat_ib_post_fetch_and_add(endpoint_.get(), 1, parts, cookie, &there, flags));
+        case Operation::CompareSwap:
+            return check_posted("dat_ib_post_cmp_and_swap",
+                                dat_ib_post_cmp_and_swap(endpoint_.get(), 0, 1, parts, cookie, &there, flags));
+        default: throw Error("DAT has no such operation");
+    }
 }
 
 void DatLink::fail_post(const char* call, DAT_RETURN result) {

@@ -2,6 +2,7 @@
 #include "tools/measure/data_check.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "tools/measure/perf_session.hpp"
 
@@ -36,7 +37,8 @@ DataCheck::DataCheck(const PerfParameters& terms, std::span<const Lane> lanes, c
       operation_(terms.operation),
       // Writes that play ping-pong have a mark in their last byte.
       size_(terms.check ? run.size - (is_write_ping_pong(terms) ? 1 : 0) : 0),
-      pattern_(run.pattern) {
+      pattern_(run.pattern),
+      word_(terms.operation == Operation::FetchAdd ? run.iterations : 1) {
     const bool both = terms.test == Test::Latency && !times_completions(terms);
     active_ = both || streams_from(terms, leads);
     passive_ = both || streams_from(terms, !leads);
@@ -66,6 +68,12 @@ std::optional<std::string> DataCheck::fault() const {
 std::optional<std::string> DataCheck::fault(const Workspace& workspace) const {
     if (operation_ == Operation::Read) return active_ ? pattern_fault(outgoing(workspace), pattern_) : std::nullopt;
     if (!passive_) return std::nullopt;
+    if (is_fetching(operation_) && size_ != 0) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, workspace.landing(), sizeof word);
+        if (word == word_) return std::nullopt;
+        return "wrong data: the word is " + std::to_string(word) + " instead of " + std::to_string(word_);
+    }
     return pattern_fault(arrives_in_incoming() ? incoming(workspace) : landing(workspace), pattern_);
 }
 

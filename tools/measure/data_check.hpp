@@ -54,8 +54,9 @@ private:
     Operation operation_;
     std::uint32_t size_;
     std::uint32_t pattern_;
-    bool active_;   ///< this end posts
-    bool passive_;  ///< the peer posts
+    std::uint64_t word_;  ///< that of the peer after the run, where atomics changed it
+    bool active_;         ///< this end posts
+    bool passive_;        ///< the peer posts
 };
 
 }  // namespace viaduct::measure

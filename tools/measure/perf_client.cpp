@@ -34,6 +34,8 @@ std::optional<std::string> check(const PerfParameters& parameters) {
     if (parameters.queues > 1 && parameters.mode == Mode::Blocking)
         return "several queues of a thread can only be polled; use --threads in blocking mode";
     if (parameters.segments == 0) return "a message must have at least 1 segment";
+    if (is_atomic(parameters.operation) && (parameters.max_size != word_bytes || parameters.segments != 1))
+        return std::string(text_of(parameters.operation)) + " concerns one segment of 8 bytes";
     if (parameters.window == 0) return "the window must be at least 1";
     return std::nullopt;
 }

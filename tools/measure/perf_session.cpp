@@ -46,7 +46,7 @@ std::optional<std::string> check(const Api& api, const PerfParameters& terms) {
     const auto at_most = [&](const char* what, std::uint32_t limit) {
         return "device " + device.name + " supports " + what + " of at most " + std::to_string(limit);
     };
-    if (std::ranges::find(device.operations, terms.operation) == device.operations.end()) {
+    if (!device.has(terms.operation)) {
         std::string text = std::string(api.name()) + " has no " + std::string(text_of(terms.operation)) + "; it has ";
         for (const Operation operation : device.operations)
             text += (operation == device.operations.front() ? "" : ", ") + std::string(text_of(operation));

@@ -110,9 +110,14 @@ void fail_rpma(const char* call, int result) { throw Error(std::string(call) + "
 RpmaApi::RpmaApi(std::uint32_t device) : info_(CoreApi(device).device()) {
     info_.max_service_bytes = sizeof(std::uint16_t);
     info_.max_segments = 1;
-    info_.operations = {Operation::Send,           Operation::Write,          Operation::Read,
-                        Operation::SendImmediate,  Operation::WriteImmediate, Operation::Flush,
-                        Operation::FlushPersistent};
+    info_.operations = {Operation::Send,
+                        Operation::Write,
+                        Operation::Read,
+                        Operation::SendImmediate,
+                        Operation::WriteImmediate,
+                        Operation::Flush,
+                        Operation::FlushPersistent,
+                        Operation::AtomicWrite};
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
     ibv_context* context = nullptr;
     check_rpma("rpma_utils_get_ibv_context",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/measure/api.hpp"
+#include "tools/measure/error.hpp"
 #include "viaduct/deadline.hpp"
 
 namespace viaduct::measure {
@@ -97,6 +98,12 @@ public:
                                                       piece.length, flags, 0, nullptr));
             case Operation::Flush: return write_and_flush(piece, place, RPMA_FLUSH_TYPE_VISIBILITY);
             case Operation::FlushPersistent: return write_and_flush(piece, place, RPMA_FLUSH_TYPE_PERSISTENT);
+            case Operation::AtomicWrite:
+                return check_rpma("rpma_atomic_write",
+                                  rpma_atomic_write(connection, remote(place), 0,
+                                                    reinterpret_cast<const char*>(piece.address), flags, nullptr));
+            case Operation::FetchAdd:
+            case Operation::CompareSwap: throw Error("librpma has no such operation");
             case Operation::Read:
                 return check_rpma("rpma_read", rpma_read(connection, local(piece), offset_of(piece), remote(place), 0,
                                                          piece.length, flags, nullptr));
