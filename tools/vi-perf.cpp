@@ -51,6 +51,7 @@ void add_test_options(options::options_description& description) {
     add("duration,d", text("SECONDS", "1"), "time for each size");
     add("warmup", count("N"), "iterations before measuring (default: some milliseconds, or a tenth of --iterations)");
     add("mode", text("NAME", "polling"), "polling or blocking");
+    add("reliability", text("NAME", "delivery"), "delivery, reception or unreliable (vipl, core)");
     add("memory", text("NAME", "shareable"), "shareable or heap");
     add("window", count("N")->default_value(128), "maximum number of outstanding requests (bandwidth, rate)");
     add("segments", count("N")->default_value(1), "segments in the list of each request");
@@ -106,6 +107,7 @@ measure::PerfParameters parameters_of(const options::variables_map& given) {
     parameters.operation = choose<measure::Operation>(given, "op", "operation");
     parameters.mode = choose<measure::Mode>(given, "mode", "mode");
     parameters.memory = choose<measure::Memory>(given, "memory", "memory");
+    parameters.reliability = choose<viaduct::Reliability>(given, "reliability", "reliability level");
     exclude(given, "bidirectional", "reverse");
     if (given.count("bidirectional") != 0) parameters.direction = measure::Direction::Both;
     if (given.count("reverse") != 0) parameters.direction = measure::Direction::Reverse;

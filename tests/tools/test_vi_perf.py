@@ -53,6 +53,9 @@ def test_bad_options(tool):
         (["--segments", "2", "--api", "rpma", "--local"], "rpma has no lists of segments"),
         (["--segments", "5", "--local", "-s", "4"], "at least 5 bytes"),
         (["--segments", "65", "--local", "-s", "4K"], "lists of segments of at most"),
+        (["--reliability", "reception", "--api", "dat", "--local"], "dat has no reception; it has delivery"),
+        (["--reliability", "unreliable", "--op", "read", "--local"], "an unreliable connection has no read"),
+        (["--reliability", "unreliable", "-t", "connect", "--local"], "the connect test has no --reliability"),
         (["--queues", "2", "--local"], "several queues"),
         (["--threads", "257", "--local"], "--threads"),
         (["-n", "1", "-d", "1", "--local"], "cannot be used together"),
@@ -223,6 +226,16 @@ def test_operations_for_both_ends(tool):
     with tool.server("--api", "dat", "--count", "1") as server:
         error = tool.run("--api", "core", "--op", "send-immediate", server.target, status=2).stderr
         check("the server refuses: dat has no send-immediate" in error, error)
+
+
+def test_reliability(tool):
+    for backend in BACKENDS:
+        for api in "vipl", "core":
+            for level in "unreliable", "reception":
+                for test, operation in ("latency", "send"), ("latency", "write"), ("rate", "write"), ("rate", "send"):
+                    options = "--backend", backend, "--api", api, "-t", test, "--op", operation, "-n", "50", "-s", "8"
+                    document = document_of(tool, "--local", *options, "--reliability", level, "--check")
+                    check(document["reliability"] == level, document)
 
 
 def test_segments(tool):

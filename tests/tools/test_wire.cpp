@@ -72,6 +72,7 @@ TEST_CASE("requests that a vi-perf server cannot serve") {
     CHECK_THAT(fault_with([](auto& hello) { hello.segments = 0; }), Contains("without segments"));
     CHECK_THAT(fault_with([](auto& hello) { hello.queues = 0; }), Contains("0 queues"));
     CHECK_THAT(fault_with([](auto& hello) { hello.threads = 257; }), Contains("257 threads"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.reliability = 3; }), Contains("unknown reliability level"));
     CHECK_THAT(fault_with([](auto& hello) { hello.mode = 2; }), Contains("unknown mode"));
     CHECK_THAT(fault_with([](auto& hello) { hello.memory = 2; }), Contains("unknown kind of memory"));
     CHECK_THAT(fault_with([](auto& hello) { hello.direction = 3; }), Contains("unknown direction 3"));

@@ -20,6 +20,7 @@
 
 #include "tools/measure/names.hpp"
 #include "viaduct/address.hpp"
+#include "viaduct/attributes.hpp"
 #include "viaduct/work.hpp"
 
 namespace viaduct::measure {
@@ -45,6 +46,9 @@ template <>
 inline constexpr std::array<std::string_view, 10> names<Operation>{
     "send",         "write",     "read",        "send-immediate", "write-immediate", "flush", "flush-persistent",
     "atomic-write", "fetch-add", "compare-swap"};
+
+template <>
+inline constexpr std::array<std::string_view, 3> names<Reliability>{"unreliable", "delivery", "reception"};
 
 constexpr bool is_flush(Operation operation) noexcept {
     return operation == Operation::Flush || operation == Operation::FlushPersistent;
@@ -74,6 +78,7 @@ struct DeviceInfo {
     std::uint32_t max_queue_depth = 0;
     std::uint32_t max_service_bytes = 0;
     std::uint32_t max_segments = 1;  ///< of a Piece
+    std::vector<Reliability> reliabilities{Reliability::ReliableDelivery};
     std::vector<Operation> operations{Operation::Send, Operation::Write, Operation::Read};
 
     bool has(Operation operation) const noexcept {
@@ -110,10 +115,11 @@ struct LinkOptions {
     std::uint32_t send_depth = 16;     ///< requests outstanding at once
     std::uint32_t receive_depth = 16;  ///< receives posted at once
     std::uint32_t segments = 1;        ///< most of a request
+    Reliability reliability = Reliability::ReliableDelivery;
     bool bare = false;  ///< shares its completion queue with other bare links; is connected and closed, moves no data
 };
 
-/// One end of a reliable connection. Used by one thread at a time.
+/// One end of a connection. Used by one thread at a time.
 class Link {
 public:
     virtual ~Link() = default;

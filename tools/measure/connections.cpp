@@ -68,7 +68,7 @@ public:
     /// Creates a link that is ready to receive two messages.
     CoreLink& add() {
         const std::uint64_t number = links_.size();
-        links_.push_back(std::make_unique<CoreLink>(api_, queue_, queue_, number));
+        links_.push_back(std::make_unique<CoreLink>(api_, LinkOptions{}, queue_, queue_, number));
         for (int i = 0; i < 2; ++i) post_receive(number);
         return *links_.back();
     }

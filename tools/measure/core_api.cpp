@@ -49,26 +49,17 @@ private:
 
 class CoreListener final : public Listener {
 public:
-    CoreListener(std::unique_ptr<viaduct::Listener> listener, const EndpointAttributes& attributes)
-        : listener_(std::move(listener)), attributes_(attributes) {}
+    explicit CoreListener(std::unique_ptr<viaduct::Listener> listener) : listener_(std::move(listener)) {}
 
     bool accept(Link& link, Timeout timeout) override {
         auto request = listener_->next_request(Deadline::after(timeout));
-        if (request.ok()) return answer(**request, static_cast<CoreLink&>(link));
+        if (request.ok()) return static_cast<CoreLink&>(link).accept(**request);
         if (request.status().code() != Code::TimedOut) fail_call("listen", request.status());
         return false;
     }
 
 private:
-    bool answer(viaduct::ConnectionRequest& request, CoreLink& link) {
-        if (compatible(attributes_, request.remote_attributes()).ok()) return link.accept(request);
-        // The client learns nothing more from a failure here than from this one.
-        (void)request.reject({});
-        return false;
-    }
-
     std::unique_ptr<viaduct::Listener> listener_;
-    EndpointAttributes attributes_;
 };
 
 }  // namespace
@@ -86,19 +77,24 @@ CoreApi::CoreApi(std::uint32_t device)
              .operations = {Operation::Send, Operation::Write, Operation::Read, Operation::SendImmediate,
                             Operation::WriteImmediate, Operation::Flush, Operation::FlushPersistent,
                             Operation::AtomicWrite}};
+    info_.reliabilities.push_back(Reliability::ReliableReception);
+    if (attributes.capabilities.unreliable) info_.reliabilities.push_back(Reliability::Unreliable);
     if (attributes.capabilities.atomics)
         info_.operations.insert(info_.operations.end(), {Operation::FetchAdd, Operation::CompareSwap});
 }
 
-Access CoreApi::access() const noexcept {
-    return {.remote_write = true, .remote_read = true, .remote_atomic = device_->attributes().capabilities.atomics};
+Access CoreApi::access(Reliability reliability) const noexcept {
+    const bool reliable = reliability != Reliability::Unreliable;
+    return {.remote_write = true,
+            .remote_read = reliable,
+            .remote_atomic = reliable && device_->attributes().capabilities.atomics};
 }
 
-EndpointAttributes CoreApi::endpoint_attributes() const noexcept {
-    return {.reliability = Reliability::ReliableDelivery,
+EndpointAttributes CoreApi::endpoint_attributes(Reliability reliability) const noexcept {
+    return {.reliability = reliability,
             .refused_write = RefusedWrite::Silent,
             .max_transfer_bytes = info_.max_transfer_bytes,
-            .access = access()};
+            .access = access(reliability)};
 }
 
 std::unique_ptr<Region> CoreApi::register_memory(std::span<std::byte> memory) {
@@ -113,26 +109,28 @@ std::shared_ptr<CompletionQueue> CoreApi::create_queue(std::uint32_t depth) {
 std::unique_ptr<Link> CoreApi::create_link(const LinkOptions& options) {
     if (options.bare) {
         if (bare_queue_ == nullptr) bare_queue_ = create_queue(1);
-        return std::make_unique<CoreLink>(*this, bare_queue_, bare_queue_);
+        return std::make_unique<CoreLink>(*this, options, bare_queue_, bare_queue_);
     }
-    return std::make_unique<CoreLink>(*this, create_queue(options.send_depth), create_queue(options.receive_depth));
+    return std::make_unique<CoreLink>(*this, options, create_queue(options.send_depth),
+                                      create_queue(options.receive_depth));
 }
 
 std::unique_ptr<Listener> CoreApi::listen(const Service& service) {
     auto listener = device_->listen({.host = info_.host, .service = service});
-    return std::make_unique<CoreListener>(take_value("cannot listen", std::move(listener)), endpoint_attributes());
+    return std::make_unique<CoreListener>(take_value("cannot listen", std::move(listener)));
 }
 
-CoreLink::CoreLink(const CoreApi& api, std::shared_ptr<CompletionQueue> sends,
+CoreLink::CoreLink(const CoreApi& api, const LinkOptions& options, std::shared_ptr<CompletionQueue> sends,
                    std::shared_ptr<CompletionQueue> receives, std::uint64_t context) {
     sends_.queue = std::move(sends);
     receives_.queue = std::move(receives);
-    endpoint_ = take_value("cannot create an endpoint", Endpoint::create({.attributes = api.endpoint_attributes(),
-                                                                          .domain = api.domain(),
-                                                                          .send_queue = sends_.queue,
-                                                                          .receive_queue = receives_.queue,
-                                                                          .shared_receives = nullptr,
-                                                                          .context = context}));
+    endpoint_ = take_value("cannot create an endpoint",
+                           Endpoint::create({.attributes = api.endpoint_attributes(options.reliability),
+                                             .domain = api.domain(),
+                                             .send_queue = sends_.queue,
+                                             .receive_queue = receives_.queue,
+                                             .shared_receives = nullptr,
+                                             .context = context}));
     local_.host = api.device().host;
 }
 
@@ -154,6 +152,11 @@ void CoreLink::connect(const Address& remote, Timeout timeout) {
 }
 
 bool CoreLink::accept(viaduct::ConnectionRequest& request) {
+    if (!compatible(endpoint_->attributes(), request.remote_attributes()).ok()) {
+        // The client learns nothing more from a failure here than from this one.
+        (void)request.reject({});
+        return false;
+    }
     const Status status = endpoint_->accept(request, {});
     if (status.code() == Code::TimedOut) return false;
     if (!status.ok()) fail_call("cannot accept", status);

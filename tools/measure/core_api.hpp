@@ -20,12 +20,12 @@ public:
     std::unique_ptr<Listener> listen(const Service& service) override;
 
     /// What every endpoint is made with, so that both ends agree.
-    EndpointAttributes endpoint_attributes() const noexcept;
+    EndpointAttributes endpoint_attributes(Reliability reliability) const noexcept;
     std::shared_ptr<CompletionQueue> create_queue(std::uint32_t depth);
     const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
 
 private:
-    Access access() const noexcept;
+    Access access(Reliability reliability = Reliability::ReliableDelivery) const noexcept;
 
     std::shared_ptr<Device> device_;
     std::shared_ptr<ProtectionDomain> domain_;
@@ -36,8 +36,8 @@ private:
 class CoreLink final : public Link {
 public:
     /// `context` is returned in completions.
-    CoreLink(const CoreApi& api, std::shared_ptr<CompletionQueue> sends, std::shared_ptr<CompletionQueue> receives,
-             std::uint64_t context = 0);
+    CoreLink(const CoreApi& api, const LinkOptions& options, std::shared_ptr<CompletionQueue> sends,
+             std::shared_ptr<CompletionQueue> receives, std::uint64_t context = 0);
 
     void connect(const Address& remote, Timeout timeout) override;
     void disconnect() noexcept override;

@@ -36,6 +36,11 @@ std::optional<std::string> check(const PerfParameters& parameters) {
     if (parameters.segments == 0) return "a message must have at least 1 segment";
     if (is_atomic(parameters.operation) && (parameters.max_size != word_bytes || parameters.segments != 1))
         return std::string(text_of(parameters.operation)) + " concerns one segment of 8 bytes";
+    const bool pushes = takes_receive(parameters.operation) || parameters.operation == Operation::Write;
+    if (parameters.reliability == Reliability::Unreliable && !pushes)
+        return "an unreliable connection has no " + std::string(text_of(parameters.operation));
+    if (parameters.reliability != Reliability::ReliableDelivery && parameters.test == Test::Connect)
+        return "the connect test has no --reliability";
     if (parameters.window == 0) return "the window must be at least 1";
     return std::nullopt;
 }
@@ -95,6 +100,7 @@ private:
                 .memory = static_cast<std::uint8_t>(parameters_.memory),
                 .direction = static_cast<std::uint8_t>(parameters_.direction),
                 .check = parameters_.check,
+                .reliability = static_cast<std::uint8_t>(parameters_.reliability),
                 .window = parameters_.window,
                 .max_size = parameters_.max_size,
                 .open = parameters_.open,

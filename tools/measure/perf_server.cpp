@@ -79,6 +79,7 @@ private:
                   .mode = static_cast<Mode>(hello.mode),
                   .memory = static_cast<Memory>(hello.memory),
                   .direction = static_cast<Direction>(hello.direction),
+                  .reliability = static_cast<Reliability>(hello.reliability),
                   .check = hello.check != 0,
                   .rate_limit = hello.rate_limit,
                   .window = hello.window,

@@ -21,6 +21,15 @@ StreamPlan plan_of(const PerfParameters& terms, const wire::Run& run, bool leads
             .remote = remote};
 }
 
+/// Why an interface, which has the given values, lacks the wanted one, or nothing where it has it.
+template <class Enum>
+std::optional<std::string> missing(const Api& api, Enum wanted, const std::vector<Enum>& given) {
+    if (std::ranges::find(given, wanted) != given.end()) return std::nullopt;
+    std::string text = std::string(api.name()) + " has no " + std::string(text_of(wanted)) + "; it has ";
+    for (const Enum value : given) text += (value == given.front() ? "" : ", ") + std::string(text_of(value));
+    return text;
+}
+
 }  // namespace
 
 DataConnection::DataConnection(Api& api, const PerfParameters& terms)
@@ -28,7 +37,8 @@ DataConnection::DataConnection(Api& api, const PerfParameters& terms)
       workspace_(api, terms.memory, terms.max_size),
       link_(api.create_link({.send_depth = depth_for(terms.window * requests_of(terms.operation)),
                              .receive_depth = depth_for(terms.window),
-                             .segments = terms.segments})),
+                             .segments = terms.segments,
+                             .reliability = terms.reliability})),
       talk_(*link_, workspace_) {
     for (std::uint32_t i = 0; i < depth_for(terms.window); ++i) talk_.post_receive();
 }
@@ -46,12 +56,8 @@ std::optional<std::string> check(const Api& api, const PerfParameters& terms) {
     const auto at_most = [&](const char* what, std::uint32_t limit) {
         return "device " + device.name + " supports " + what + " of at most " + std::to_string(limit);
     };
-    if (!device.has(terms.operation)) {
-        std::string text = std::string(api.name()) + " has no " + std::string(text_of(terms.operation)) + "; it has ";
-        for (const Operation operation : device.operations)
-            text += (operation == device.operations.front() ? "" : ", ") + std::string(text_of(operation));
-        return text;
-    }
+    if (auto fault = missing(api, terms.operation, device.operations)) return fault;
+    if (auto fault = missing(api, terms.reliability, device.reliabilities)) return fault;
     if (terms.max_size > device.max_transfer_bytes)
         return "device " + device.name + " supports at most " + std::to_string(device.max_transfer_bytes) +
                " bytes per message";

@@ -103,6 +103,8 @@ std::string title_of(const ReportContext& context) {
     if (parameters.test == Test::Connect) return text + fmt::format(", {} open at once", parameters.open);
     text += fmt::format(", {}, {}, {} memory", measure::text_of(parameters.operation),
                         measure::text_of(parameters.mode), measure::text_of(parameters.memory));
+    if (parameters.reliability != Reliability::ReliableDelivery)
+        text += fmt::format(", {}", measure::text_of(parameters.reliability));
     if (parameters.segments > 1) text += fmt::format(", {} segments", parameters.segments);
     if (parameters.threads > 1) text += fmt::format(", {} threads", parameters.threads);
     if (parameters.queues > 1) text += fmt::format(", {} connections each", parameters.queues);
@@ -151,6 +153,7 @@ Json settings_of(const ReportContext& context) {
             {"op", std::string(measure::text_of(parameters.operation))},
             {"mode", std::string(measure::text_of(parameters.mode))},
             {"memory", std::string(measure::text_of(parameters.memory))},
+            {"reliability", std::string(measure::text_of(parameters.reliability))},
             {"direction", std::string(measure::text_of(parameters.direction))},
             {"window", parameters.window},
             {"segments", parameters.segments},

@@ -31,6 +31,15 @@ private:
 
 VIP_ULONG milliseconds(Timeout timeout) { return static_cast<VIP_ULONG>(std::max<Timeout::rep>(timeout.count(), 1)); }
 
+VIP_RELIABILITY_LEVEL level_of(Reliability reliability) {
+    switch (reliability) {
+        case Reliability::Unreliable: return VIP_SERVICE_UNRELIABLE;
+        case Reliability::ReliableDelivery: return VIP_SERVICE_RELIABLE_DELIVERY;
+        case Reliability::ReliableReception: return VIP_SERVICE_RELIABLE_RECEPTION;
+    }
+    return 0;
+}
+
 /// From one descriptor to the next: each has an address segment besides those of the data.
 std::uint32_t stride_of(const LinkOptions& options) {
     const std::size_t bytes = offsetof(VIP_DESCRIPTOR, DS) + (options.segments + 1) * sizeof(VIP_DESCRIPTOR_SEGMENT);
@@ -92,6 +101,8 @@ ViplApi::ViplApi(std::uint32_t device) {
              .max_segments = std::min(static_cast<std::uint32_t>(attributes.MaxSegmentsPerDesc) - 1, max_segments),
              .operations = {Operation::Send, Operation::Write, Operation::Read, Operation::SendImmediate,
                             Operation::WriteImmediate}};
+    for (const Reliability level : {Reliability::ReliableReception, Reliability::Unreliable})
+        if ((attributes.ReliabilityLevelSupport & level_of(level)) != 0) info_.reliabilities.push_back(level);
     check_vipl("VipCreatePtag", VipCreatePtag(nic_.get(), &ptag_));
     // Whatever goes wrong shows in the descriptors; without a handler the library would log it besides.
     check_vipl("VipErrorCallback", VipErrorCallback(nic_.get(), nullptr, [](VIP_PVOID, VIP_ERROR_DESCRIPTOR*) {}));
@@ -104,13 +115,13 @@ VIP_MEM_HANDLE ViplApi::register_range(void* address, std::size_t size, bool rem
     return handle;
 }
 
-VIP_VI_HANDLE ViplApi::create_vi(VIP_CQ_HANDLE queue) {
-    VIP_VI_ATTRIBUTES attributes{.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY,
+VIP_VI_HANDLE ViplApi::create_vi(VIP_CQ_HANDLE queue, Reliability reliability) {
+    VIP_VI_ATTRIBUTES attributes{.ReliabilityLevel = level_of(reliability),
                                  .MaxTransferSize = info_.max_transfer_bytes,
                                  .QoS = nullptr,
                                  .Ptag = ptag_,
                                  .EnableRdmaWrite = VIP_TRUE,
-                                 .EnableRdmaRead = VIP_TRUE};
+                                 .EnableRdmaRead = reliability != Reliability::Unreliable};
     VIP_VI_HANDLE vi = nullptr;
     check_vipl("VipCreateVi", VipCreateVi(nic_.get(), &attributes, queue, queue, &vi));
     return vi;
@@ -136,7 +147,7 @@ ViplLink::ViplLink(ViplApi& api, const LinkOptions& options, VIP_CQ_HANDLE queue
     receives_ = {.descriptors = memory_.data() + std::size_t{options.send_depth} * stride,
                  .stride = stride,
                  .depth = options.receive_depth};
-    vi_ = api.create_vi(queue);
+    vi_ = api.create_vi(queue, options.reliability);
     if (!options.bare) descriptors_ = api.register_range(memory_.data(), memory_.size(), false);
 }
 

@@ -31,7 +31,7 @@ public:
 
     VIP_NIC_HANDLE nic() const noexcept { return nic_.get(); }
     VIP_MEM_HANDLE register_range(void* address, std::size_t size, bool remote);
-    VIP_VI_HANDLE create_vi(VIP_CQ_HANDLE queue);
+    VIP_VI_HANDLE create_vi(VIP_CQ_HANDLE queue, Reliability reliability);
 
 private:
     struct CloseNic {

@@ -73,6 +73,8 @@ std::optional<std::string> check(const PerfHello& hello, const Limits& limits) {
         return "unknown kind of memory " + std::to_string(hello.memory);
     if (hello.direction > static_cast<std::uint8_t>(Direction::Reverse))
         return "unknown direction " + std::to_string(hello.direction);
+    if (hello.reliability > static_cast<std::uint8_t>(Reliability::ReliableReception))
+        return "unknown reliability level " + std::to_string(hello.reliability);
     if (hello.check > 1) return "the flag of the data check is neither 0 nor 1";
     if (auto fault = check_size(hello.max_size, limits)) return fault;
     if (hello.window == 0 || hello.window > limits.max_window)

@@ -77,7 +77,8 @@ struct PerfHello {
     std::uint8_t memory = 0;
     std::uint8_t direction = 0;
     std::uint8_t check = 0;  ///< 1: both ends check the data of each run
-    std::uint8_t reserved[2] = {};
+    std::uint8_t reliability = 0;
+    std::uint8_t reserved = 0;
     std::uint32_t window = 0;
     std::uint32_t max_size = 0;    ///< of a message, bytes
     std::uint32_t open = 0;        ///< connections held open at once; connect test
