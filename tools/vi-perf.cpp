@@ -55,6 +55,7 @@ void add_test_options(options::options_description& description) {
     add("memory", text("NAME", "shareable"), "shareable or heap");
     add("window", count("N")->default_value(128), "maximum number of outstanding requests (bandwidth, rate)");
     add("segments", count("N")->default_value(1), "segments in the list of each request");
+    add("batch", count("N")->default_value(1), "requests posted by one call (bandwidth, rate; core)");
     add("queues", count("N")->default_value(1), "connections of each thread (bandwidth, rate)");
     add("threads", count("N")->default_value(1), "threads of each end, each with its own connections");
     add("bidirectional,b", "both ends send (bandwidth, rate)");
@@ -116,6 +117,7 @@ measure::PerfParameters parameters_of(const options::variables_map& given) {
     parameters.keep_samples = given.count("samples") != 0;
     parameters.window = static_cast<std::uint32_t>(count_of(given, "window", max_uint32));
     parameters.segments = static_cast<std::uint32_t>(count_of(given, "segments", max_uint32));
+    parameters.batch = static_cast<std::uint32_t>(count_of(given, "batch", max_uint32));
     parameters.queues = static_cast<std::uint32_t>(count_of(given, "queues", 1 << 10));
     parameters.threads = static_cast<std::uint32_t>(count_of(given, "threads", 1 << 8));
     parameters.open = static_cast<std::uint32_t>(count_of(given, "open", max_uint32));

@@ -56,6 +56,10 @@ def test_bad_options(tool):
         (["--reliability", "reception", "--api", "dat", "--local"], "dat has no reception; it has delivery"),
         (["--reliability", "unreliable", "--op", "read", "--local"], "an unreliable connection has no read"),
         (["--reliability", "unreliable", "-t", "connect", "--local"], "the connect test has no --reliability"),
+        (["--batch", "4", "-t", "rate", "--api", "dat", "--local"], "dat has no lists of requests"),
+        (["--batch", "4", "--api", "core", "--local"], "can post lists"),
+        (["--batch", "4", "--window", "7", "-t", "rate", "--api", "core", "--local"], "half of the window"),
+        (["--batch", "33", "-t", "rate", "--api", "core", "--local"], "lists of requests of at most 32"),
         (["--queues", "2", "--local"], "several queues"),
         (["--threads", "257", "--local"], "--threads"),
         (["-n", "1", "-d", "1", "--local"], "cannot be used together"),
@@ -236,6 +240,16 @@ def test_reliability(tool):
                     options = "--backend", backend, "--api", api, "-t", test, "--op", operation, "-n", "50", "-s", "8"
                     document = document_of(tool, "--local", *options, "--reliability", level, "--check")
                     check(document["reliability"] == level, document)
+
+
+def test_lists_of_requests(tool):
+    for backend in BACKENDS:
+        for operation, direction in ("send", "-b"), ("write", "-R"), ("fetch-add", "-b"), ("flush", "-b"):
+            for mode in "polling", "blocking":
+                options = "--backend", backend, "--api", "core", "-t", "rate", "--op", operation, "--mode", mode
+                document = document_of(tool, "--local", *options, "--batch", "8", "--window", "16", "-n", "100",
+                                       "--check", direction)
+                check(document["batch"] == 8 and document["results"][0]["iterations"] == 100, document)
 
 
 def test_segments(tool):

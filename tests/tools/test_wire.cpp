@@ -17,6 +17,7 @@ wire::PerfHello good_perf_hello() {
             .queues = 1,
             .threads = 1,
             .segments = 1,
+            .batch = 1,
             .landing = {.address = 4096, .key = 1, .bytes = 4096}};
 }
 
@@ -69,6 +70,7 @@ TEST_CASE("requests that a vi-perf server cannot serve") {
     };
     CHECK_THAT(fault_with([](auto& hello) { hello.test = 4; }), Contains("unknown test"));
     CHECK_THAT(fault_with([](auto& hello) { hello.operation = 99; }), Contains("unknown operation"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.batch = 9; }), Contains("lists of 9 requests"));
     CHECK_THAT(fault_with([](auto& hello) { hello.segments = 0; }), Contains("without segments"));
     CHECK_THAT(fault_with([](auto& hello) { hello.queues = 0; }), Contains("0 queues"));
     CHECK_THAT(fault_with([](auto& hello) { hello.threads = 257; }), Contains("257 threads"));

@@ -78,6 +78,7 @@ struct DeviceInfo {
     std::uint32_t max_queue_depth = 0;
     std::uint32_t max_service_bytes = 0;
     std::uint32_t max_segments = 1;  ///< of a Piece
+    std::uint32_t max_batch = 1;     ///< requests posted by one call
     std::vector<Reliability> reliabilities{Reliability::ReliableDelivery};
     std::vector<Operation> operations{Operation::Send, Operation::Write, Operation::Read};
 
@@ -88,6 +89,7 @@ struct DeviceInfo {
 
 /// The largest number of segments in any interface.
 inline constexpr std::uint32_t max_segments = 64;
+inline constexpr std::uint32_t max_batch = 32;
 
 /// Registered memory, open to the peer's RDMA writes and reads.
 struct Region {
@@ -134,6 +136,12 @@ public:
 
     /// Posts to the send queue. `remote` is where writes go and reads come from.
     virtual void post(Operation operation, const Piece& piece, const RemoteAddress& remote) = 0;
+
+    /// Posts the same request several times, by one call where the interface has lists.
+    virtual void post_list(Operation operation, Piece piece, RemoteAddress remote, std::uint32_t count) {
+        for (; count != 0; --count) post(operation, piece, remote);
+    }
+
     void post_send(const Piece& piece) { post(Operation::Send, piece, {}); }
 
     /// Takes the next completion of the send queue, if there is one. Throws Closed or Error where it failed.

@@ -39,6 +39,18 @@ const char* text_of(CompletionCode code) {
     return "unknown error";
 }
 
+Opcode opcode_of(Operation operation) noexcept {
+    switch (operation) {
+        case Operation::Send:
+        case Operation::SendImmediate: return Opcode::Send;
+        case Operation::Read: return Opcode::RdmaRead;
+        case Operation::AtomicWrite: return Opcode::AtomicWrite;
+        case Operation::FetchAdd: return Opcode::FetchAdd;
+        case Operation::CompareSwap: return Opcode::CompareSwap;
+        default: return Opcode::RdmaWrite;
+    }
+}
+
 class CoreRegion final : public Region {
 public:
     explicit CoreRegion(std::unique_ptr<MemoryRegion> region) : region_(std::move(region)) { key = region_->key(); }
@@ -74,6 +86,7 @@ CoreApi::CoreApi(std::uint32_t device)
              .max_queue_depth = attributes.default_queue_depth,
              .max_service_bytes = attributes.max_service_bytes,
              .max_segments = std::min(attributes.max_sges, max_segments),
+             .max_batch = measure::max_batch,
              .operations = {Operation::Send, Operation::Write, Operation::Read, Operation::SendImmediate,
                             Operation::WriteImmediate, Operation::Flush, Operation::FlushPersistent,
                             Operation::AtomicWrite}};
@@ -171,7 +184,7 @@ void CoreLink::disconnect() noexcept {
     }
 }
 
-void CoreLink::post_other(Operation operation, const Piece& piece, const RemoteAddress& remote) {
+void CoreLink::post_list(Operation operation, Piece piece, RemoteAddress remote, std::uint32_t count) {
     std::array<Sge, max_segments> parts;
     for (std::uint32_t i = 0; i < piece.segments; ++i) parts[i] = sge_of(part_of(piece, i));
     SendRequest request{.opcode = opcode_of(operation), .remote = remote, .sges = {parts.data(), piece.segments}};
@@ -179,12 +192,16 @@ void CoreLink::post_other(Operation operation, const Piece& piece, const RemoteA
     request.signaled = !is_flush(operation);
     if (operation == Operation::FetchAdd) request.add = 1;
     if (operation == Operation::CompareSwap) request.compare = 0, request.swap = 1;
-    check_posted(endpoint_->post_send(request));
-    if (!is_flush(operation)) return;
     SendRequest flush{.opcode = Opcode::Flush, .remote = remote, .sges = {}};
     flush.flush_to = operation == Operation::Flush ? FlushTarget::Visibility : FlushTarget::Persistence;
     flush.flush_bytes = piece.length;
-    check_posted(endpoint_->post_send(flush));
+    list_.clear();
+    for (std::uint32_t i = 0; i < count; ++i) {
+        list_.push_back(request);
+        if (is_flush(operation)) list_.push_back(flush);
+    }
+    std::size_t posted = 0;
+    check_posted(endpoint_->post_send(list_, posted));
 }
 
 void CoreLink::fail(CompletionCode code) {

@@ -51,10 +51,15 @@ public:
     }
     void post(Operation operation, const Piece& piece, const RemoteAddress& remote) override {
         if (operation > Operation::Read || piece.segments != 1) [[unlikely]]
-            return post_other(operation, piece, remote);
+            return post_list(operation, piece, remote, 1);
+        static_assert(static_cast<Opcode>(Operation::Write) == Opcode::RdmaWrite &&
+                      static_cast<Opcode>(Operation::Read) == Opcode::RdmaRead);
         const Sge sge = sge_of(piece);
-        check_posted(endpoint_->post_send({.opcode = opcode_of(operation), .remote = remote, .sges = {&sge, 1}}));
+        check_posted(
+            endpoint_->post_send({.opcode = static_cast<Opcode>(operation), .remote = remote, .sges = {&sge, 1}}));
     }
+
+    void post_list(Operation operation, Piece piece, RemoteAddress remote, std::uint32_t count) override;
 
     bool poll_send() override { return take(sends_) != nullptr; }
     std::optional<std::uint32_t> poll_receive() override { return length_of(take(receives_)); }
@@ -76,15 +81,6 @@ private:
     };
 
     static Sge sge_of(const Piece& piece) noexcept { return {piece.address, piece.region->key, piece.length}; }
-
-    void post_other(Operation operation, const Piece& piece, const RemoteAddress& remote);
-
-    static Opcode opcode_of(Operation operation) noexcept {
-        constexpr std::array opcodes{Opcode::Send,      Opcode::RdmaWrite,  Opcode::RdmaRead,  Opcode::Send,
-                                     Opcode::RdmaWrite, Opcode::RdmaWrite,  Opcode::RdmaWrite, Opcode::AtomicWrite,
-                                     Opcode::FetchAdd,  Opcode::CompareSwap};
-        return opcodes[static_cast<std::size_t>(operation)];
-    }
 
     const Completion* take(Inbox& inbox) {
         if (inbox.next == inbox.end) {
@@ -115,6 +111,7 @@ private:
     [[noreturn]] static void fail_post(Status status);
 
     Address local_;
+    std::vector<SendRequest> list_;  // the last one posted
     Inbox sends_;
     Inbox receives_;
     std::unique_ptr<Endpoint> endpoint_;

@@ -139,6 +139,7 @@ DatApi::DatApi(std::uint32_t device) : info_(CoreApi(device).device()) {
     const auto segments = std::min({attributes_.max_iov_segments_per_dto, attributes_.max_iov_segments_per_rdma_read,
                                     attributes_.max_iov_segments_per_rdma_write});
     info_.max_segments = std::min(static_cast<std::uint32_t>(segments), max_segments);
+    info_.max_batch = 1;
     info_.reliabilities = {Reliability::ReliableDelivery};
     info_.operations = {Operation::Send, Operation::Write, Operation::Read};
     if (announces(adapter, DAT_IB_ATTR_IMMED_DATA)) info_.operations.push_back(Operation::WriteImmediate);

@@ -27,6 +27,7 @@ struct PerfParameters {
     std::uint32_t rate_limit = 0;  ///< messages per second in each direction; 0: none; bandwidth and rate
     std::uint32_t window = 128;    ///< requests under way at once; bandwidth and rate
     std::uint32_t segments = 1;    ///< of a request
+    std::uint32_t batch = 1;       ///< requests of a list; bandwidth and rate
     std::uint32_t queues = 1;      ///< connections of each thread; bandwidth and rate
     std::uint32_t threads = 1;     ///< of each end; not in the connect test
     std::uint32_t open = 1;        ///< connections held open at once; connect test

@@ -33,6 +33,11 @@ std::optional<std::string> check(const PerfParameters& parameters) {
     if (parameters.queues > 1 && !streams) return "only the bandwidth and rate tests can have several queues";
     if (parameters.queues > 1 && parameters.mode == Mode::Blocking)
         return "several queues of a thread can only be polled; use --threads in blocking mode";
+    if (parameters.batch == 0) return "a list must have at least 1 request";
+    if (parameters.batch > 1 && !streams) return "only the bandwidth and rate tests can post lists of requests";
+    // The rest of the window may be on its way, or not yet granted.
+    if (parameters.batch > 1 && parameters.batch > parameters.window / 2)
+        return "a list of requests must not be longer than half of the window";
     if (parameters.segments == 0) return "a message must have at least 1 segment";
     if (is_atomic(parameters.operation) && (parameters.max_size != word_bytes || parameters.segments != 1))
         return std::string(text_of(parameters.operation)) + " concerns one segment of 8 bytes";
@@ -107,6 +112,7 @@ private:
                 .queues = parameters_.queues,
                 .threads = parameters_.threads,
                 .segments = parameters_.segments,
+                .batch = parameters_.batch,
                 .rate_limit = parameters_.rate_limit,
                 .landing = workspace_.landing_for_peer()};
     }

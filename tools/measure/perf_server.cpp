@@ -84,6 +84,7 @@ private:
                   .rate_limit = hello.rate_limit,
                   .window = hello.window,
                   .segments = hello.segments,
+                  .batch = hello.batch,
                   .queues = hello.queues,
                   .threads = hello.threads,
                   .open = hello.open,

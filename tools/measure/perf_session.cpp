@@ -14,6 +14,7 @@ StreamPlan plan_of(const PerfParameters& terms, const wire::Run& run, bool leads
             .size = run.size,
             .segments = terms.segments,
             .window = terms.window,
+            .batch = terms.batch,
             .iterations = run.iterations,
             .rate_limit = terms.rate_limit,
             .sends = streams_from(terms, leads),
@@ -65,6 +66,9 @@ std::optional<std::string> check(const Api& api, const PerfParameters& terms) {
     if (terms.window > window) return at_most("windows", window);
     if (terms.segments > 1 && device.max_segments == 1)
         return std::string(api.name()) + " has no lists of segments; its requests have one";
+    if (terms.batch > 1 && device.max_batch == 1)
+        return std::string(api.name()) + " has no lists of requests; they are posted one by one";
+    if (terms.batch > device.max_batch) return at_most("lists of requests", device.max_batch);
     if (terms.segments > device.max_segments) return at_most("lists of segments", device.max_segments);
     return std::nullopt;
 }

@@ -106,6 +106,7 @@ std::string title_of(const ReportContext& context) {
     if (parameters.reliability != Reliability::ReliableDelivery)
         text += fmt::format(", {}", measure::text_of(parameters.reliability));
     if (parameters.segments > 1) text += fmt::format(", {} segments", parameters.segments);
+    if (parameters.batch > 1) text += fmt::format(", lists of {} requests", parameters.batch);
     if (parameters.threads > 1) text += fmt::format(", {} threads", parameters.threads);
     if (parameters.queues > 1) text += fmt::format(", {} connections each", parameters.queues);
     if (parameters.test == Test::Latency)
@@ -157,6 +158,7 @@ Json settings_of(const ReportContext& context) {
             {"direction", std::string(measure::text_of(parameters.direction))},
             {"window", parameters.window},
             {"segments", parameters.segments},
+            {"batch", parameters.batch},
             {"queues", parameters.queues},
             {"threads", parameters.threads},
             {"open", parameters.open}};

@@ -110,6 +110,7 @@ void fail_rpma(const char* call, int result) { throw Error(std::string(call) + "
 RpmaApi::RpmaApi(std::uint32_t device) : info_(CoreApi(device).device()) {
     info_.max_service_bytes = sizeof(std::uint16_t);
     info_.max_segments = 1;
+    info_.max_batch = 1;
     info_.reliabilities = {Reliability::ReliableDelivery};
     info_.operations = {Operation::Send,
                         Operation::Write,

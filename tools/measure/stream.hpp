@@ -23,6 +23,7 @@ struct StreamPlan {
     std::uint32_t size = 0;
     std::uint32_t segments = 1;
     std::uint32_t window = 0;
+    std::uint32_t batch = 1;  ///< requests of a list
     std::uint64_t iterations = 0;
     std::uint32_t rate_limit = 0;  ///< messages per second; 0: none
     bool sends = false;            ///< this end streams to the peer
@@ -67,7 +68,7 @@ private:
     enum class Signal : std::uint32_t { Grant, Ended, Complete };
 
     /// Requests or completions handled before the loop looks elsewhere.
-    static constexpr unsigned batch = 32;
+    static constexpr unsigned batch = max_batch;
 
     /// Whether the next message, if any, belongs to what follows the stream.
     bool all_arrived() const noexcept { return peer_complete_ && told_complete_; }
@@ -79,8 +80,16 @@ private:
             held_back_ = room > due;
             room = std::min(room, due);
         }
-        const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(room, batch));
-        for (std::uint32_t i = 0; i < count; ++i) link_.post(plan_.operation, outgoing_, plan_.remote);
+        auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(room, batch));
+        if (plan_.batch == 1) [[likely]] {
+            const Piece piece = outgoing_;
+            const RemoteAddress remote = plan_.remote;
+            for (std::uint32_t i = 0; i < count; ++i) link_.post(plan_.operation, piece, remote);
+        } else {
+            count = std::min(count, plan_.batch);
+            if (count < plan_.batch && count != to_post_) return false;
+            link_.post_list(plan_.operation, outgoing_, plan_.remote, count);
+        }
         to_post_ -= count;
         credits_ -= count;
         in_flight_ += count;

@@ -85,6 +85,8 @@ std::optional<std::string> check(const PerfHello& hello, const Limits& limits) {
         return std::to_string(hello.queues) + " queues; it must be 1 to " + std::to_string(limits.max_queues);
     if (hello.threads == 0 || hello.threads > limits.max_threads)
         return std::to_string(hello.threads) + " threads; it must be 1 to " + std::to_string(limits.max_threads);
+    if (hello.batch == 0 || (hello.batch > 1 && hello.batch > hello.window / 2))
+        return "lists of " + std::to_string(hello.batch) + " requests, and a window of " + std::to_string(hello.window);
     if (hello.segments == 0) return "requests without segments";
     if (hello.landing.bytes < hello.max_size) return "the client's memory is smaller than its messages";
     return std::nullopt;

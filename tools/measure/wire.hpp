@@ -85,8 +85,8 @@ struct PerfHello {
     std::uint32_t queues = 0;      ///< connections of each thread
     std::uint32_t threads = 0;     ///< of each end
     std::uint32_t segments = 0;    ///< of a request
+    std::uint32_t batch = 0;       ///< requests of a list
     std::uint32_t rate_limit = 0;  ///< messages per second that each sender may send; 0: no limit
-    std::uint32_t reserved_too = 0;
     RemoteBuffer landing;
 };
 
