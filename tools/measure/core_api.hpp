@@ -50,13 +50,14 @@ public:
         check_posted(endpoint_->post_receive(ReceiveRequest{.sges = {&sge, 1}}));
     }
     void post(Operation operation, const Piece& piece, const RemoteAddress& remote) override {
-        if (operation > Operation::Read || piece.segments != 1) [[unlikely]]
+        if (piece.segments != 1) [[unlikely]]
             return post_list(operation, piece, remote, 1);
-        static_assert(static_cast<Opcode>(Operation::Write) == Opcode::RdmaWrite &&
-                      static_cast<Opcode>(Operation::Read) == Opcode::RdmaRead);
-        const Sge sge = sge_of(piece);
-        check_posted(
-            endpoint_->post_send({.opcode = static_cast<Opcode>(operation), .remote = remote, .sges = {&sge, 1}}));
+        switch (operation) {
+            case Operation::Send: return post_one(Opcode::Send, piece, {});
+            case Operation::Write: return post_one(Opcode::RdmaWrite, piece, remote);
+            case Operation::Read: return post_one(Opcode::RdmaRead, piece, remote);
+            default: return post_list(operation, piece, remote, 1);
+        }
     }
 
     void post_list(Operation operation, Piece piece, RemoteAddress remote, std::uint32_t count) override;
@@ -81,6 +82,12 @@ private:
     };
 
     static Sge sge_of(const Piece& piece) noexcept { return {piece.address, piece.region->key, piece.length}; }
+
+    /// Compiled for each opcode: the library reads it together with its neighbours, which must have been written so.
+    [[gnu::always_inline]] void post_one(Opcode opcode, const Piece& piece, const RemoteAddress& remote) {
+        const Sge sge = sge_of(piece);
+        check_posted(endpoint_->post_send({.opcode = opcode, .remote = remote, .sges = {&sge, 1}}));
+    }
 
     const Completion* take(Inbox& inbox) {
         if (inbox.next == inbox.end) {

@@ -194,6 +194,12 @@ std::optional<std::uint32_t> ViplLink::wait_receive(Timeout timeout) {
     return done->CS.Length;
 }
 
+void ViplLink::write_list(VIP_DESCRIPTOR& descriptor, std::uint32_t first, const Piece& piece) noexcept {
+    descriptor.CS.SegCount = static_cast<VIP_UINT16>(first + piece.segments);
+    VIP_DESCRIPTOR_SEGMENT* data = descriptor.DS + first;
+    for (std::uint32_t i = 0; i < piece.segments; ++i) data[i].Local = segment_of(part_of(piece, i));
+}
+
 void ViplLink::fail(VIP_RETURN result, const VIP_DESCRIPTOR* done) {
     if (result != VIP_DESCRIPTOR_ERROR || done == nullptr) fail_vipl("completion", result);
     const VIP_UINT32 status = done->CS.Status;

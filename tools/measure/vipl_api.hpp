@@ -4,8 +4,6 @@
 
 #include <vipl.h>
 
-#include <array>
-
 #include "tools/measure/api.hpp"
 #include "tools/measure/buffer.hpp"
 
@@ -62,19 +60,18 @@ public:
     }
 
     void post(Operation operation, const Piece& piece, const RemoteAddress& remote) override {
-        constexpr std::array<VIP_UINT16, 5> controls{
-            VIP_CONTROL_OP_SENDRECV, VIP_CONTROL_OP_RDMAWRITE, VIP_CONTROL_OP_RDMAREAD,
-            VIP_CONTROL_OP_SENDRECV | VIP_CONTROL_IMMEDIATE, VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE};
         VIP_DESCRIPTOR& descriptor = sends_.next();
-        VIP_DESCRIPTOR_SEGMENT* segment = descriptor.DS;
-        if (operation != Operation::Send && operation != Operation::SendImmediate)
-            (segment++)->Remote = {.Data = {.AddressBits = remote.address}, .Handle = remote.key, .Reserved = 0};
-        if (piece.segments == 1) [[likely]]
-            (segment++)->Local = segment_of(piece);
-        else
-            for (std::uint32_t i = 0; i < piece.segments; ++i) (segment++)->Local = segment_of(part_of(piece, i));
-        write_control(descriptor.CS, controls[static_cast<std::size_t>(operation)],
-                      static_cast<VIP_UINT16>(segment - descriptor.DS), piece);
+        switch (operation) {
+            case Operation::Send: write_message(descriptor, VIP_CONTROL_OP_SENDRECV, piece); break;
+            case Operation::SendImmediate:
+                write_message(descriptor, VIP_CONTROL_OP_SENDRECV | VIP_CONTROL_IMMEDIATE, piece);
+                break;
+            case Operation::Write: write_rdma(descriptor, VIP_CONTROL_OP_RDMAWRITE, piece, remote); break;
+            case Operation::WriteImmediate:
+                write_rdma(descriptor, VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE, piece, remote);
+                break;
+            default: write_rdma(descriptor, VIP_CONTROL_OP_RDMAREAD, piece, remote);
+        }
         check_vipl("VipPostSend", VipPostSend(vi_, &descriptor, descriptors_));
         ++sends_.outstanding;
     }
@@ -125,6 +122,26 @@ private:
     static VIP_DATA_SEGMENT segment_of(const Piece& piece) noexcept {
         return {.Data = {.Address = piece.address}, .Handle = piece.region->key, .Length = piece.length};
     }
+
+    [[gnu::always_inline]] static void write_message(VIP_DESCRIPTOR& descriptor, VIP_UINT16 control,
+                                                     const Piece& piece) noexcept {
+        write_control(descriptor.CS, control, 1, piece);
+        descriptor.DS[0].Local = segment_of(piece);
+        if (piece.segments != 1) [[unlikely]]
+            write_list(descriptor, 0, piece);
+    }
+
+    [[gnu::always_inline]] static void write_rdma(VIP_DESCRIPTOR& descriptor, VIP_UINT16 control, const Piece& piece,
+                                                  const RemoteAddress& remote) noexcept {
+        write_control(descriptor.CS, control, 2, piece);
+        descriptor.DS[0].Remote = {.Data = {.AddressBits = remote.address}, .Handle = remote.key, .Reserved = 0};
+        descriptor.DS[1].Local = segment_of(piece);
+        if (piece.segments != 1) [[unlikely]]
+            write_list(descriptor, 1, piece);
+    }
+
+    /// Replaces the one segment of data by those of the piece.
+    static void write_list(VIP_DESCRIPTOR& descriptor, std::uint32_t first, const Piece& piece) noexcept;
 
     /// Whether a Done or Wait call took a descriptor.
     static bool took(Ring& ring, VIP_RETURN result, const VIP_DESCRIPTOR* done) {
