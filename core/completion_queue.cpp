@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "viaduct/completion_queue.hpp"
 
+#include <algorithm>
 #include <thread>
 
 #include "core/base/internals.hpp"
@@ -28,7 +29,9 @@ Result<std::uint64_t> Channel::take_event() noexcept { return channel_->take_eve
 
 Woken Channel::sleep(const Deadline& deadline) {
     const int source = fd();
-    return sleep_until_readable({&source, 1}, deadline);
+    if (source >= 0) return sleep_until_readable({&source, 1}, deadline);
+    const Woken woken = sleep_until_readable({}, std::min(deadline, Deadline::after(look_again)));
+    return woken == Woken::Late ? Woken::Ready : woken;
 }
 
 backend::CompletionQueue& CompletionQueue::backend() noexcept {

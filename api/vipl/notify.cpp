@@ -9,6 +9,7 @@
 #include "api/support/event_queue.hpp"
 #include "core/base/event_channel.hpp"
 #include "core/base/thread.hpp"
+#include "core/base/waiting.hpp"
 
 namespace viaduct::vipl {
 
@@ -22,7 +23,7 @@ struct Notifier::Mailbox {
     void sleep(const CompletionQueue& queue) const noexcept {
         pollfd sources[] = {{.fd = queue.fd(), .events = POLLIN, .revents = 0},
                             {.fd = stop_fd, .events = POLLIN, .revents = 0}};
-        ::poll(sources, 2, -1);
+        ::poll(sources, 2, sources[0].fd >= 0 ? -1 : static_cast<int>(look_again.count()));
     }
 
     EventQueue<Delivery> requests;

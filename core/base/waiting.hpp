@@ -3,6 +3,7 @@
 // is closed releases the threads that wait for it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 
@@ -76,6 +77,9 @@ VIADUCT_EXPORT void end_waits(const void* handle) noexcept;
 
 /// The reason of a call whose object was closed.
 inline constexpr const char* closed_while_waiting = "the object was closed while the call waited for it";
+
+/// How long a call sleeps before it looks again, if no descriptor is left that could wake it.
+inline constexpr std::chrono::milliseconds look_again(1);
 
 /// Sleeps until one of at most two descriptors is readable (negative ones are ignored). If the thread is in no
 /// WaitingCall, every signal ends the sleep. Throws only what cancels the thread.

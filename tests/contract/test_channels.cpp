@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -229,6 +230,25 @@ TEST_CASE_METHOD(EveryBackend, "channels: the descriptor does not change, blocks
         CHECK((fcntl(fd, F_GETFL) & O_NONBLOCK) == wanted);
         CHECK(watched.channel->fd() == fd);
     }
+}
+
+TEST_CASE_METHOD(EveryBackend, "channels: a wait for which no descriptor is left ends with the completion",
+                 "[no-peer]") {
+    const Watched watched(near, 1);
+    rlimit usual{};
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &usual) == 0);
+    const int next = dup(STDOUT_FILENO);
+    close(next);
+    const rlimit none{.rlim_cur = static_cast<rlim_t>(next), .rlim_max = usual.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    std::thread poster([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than a wait spins
+        watched.ports[0]->post(SendRequest{});
+    });
+    const auto completion = watched.queues[0]->wait(patience());
+    poster.join();
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &usual) == 0);
+    CHECK(completion.ok());
 }
 
 TEST_CASE_METHOD(EveryBackend, "channels: events raised before the descriptor was created make it readable",

@@ -18,9 +18,10 @@ namespace {
 
 /// Adds or changes what an epoll(7) descriptor watches: the completions of a dispatcher, as long as it may notify.
 bool watch_completions(int epoll, int operation, const Evd& evd) noexcept {
-    if (epoll < 0 || evd.completion_fd() < 0) return true;
-    epoll_event event{.events = evd.is_enabled() ? std::uint32_t{EPOLLIN} : 0u, .data = {.fd = evd.completion_fd()}};
-    return ::epoll_ctl(epoll, operation, evd.completion_fd(), &event) == 0;
+    if (epoll < 0 || !evd.has_completions()) return true;
+    const int fd = evd.completion_fd();
+    epoll_event event{.events = evd.is_enabled() ? std::uint32_t{EPOLLIN} : 0u, .data = {.fd = fd}};
+    return fd >= 0 && ::epoll_ctl(epoll, operation, fd, &event) == 0;
 }
 
 }  // namespace

@@ -363,7 +363,6 @@ public:
     }
     /// If no descriptor can wake the thread, it polls periodically.
     bool sleep(const Deadline& deadline) {
-        constexpr std::chrono::milliseconds look_again(1);
         const Woken woken = evd_.sleep(hears_ ? deadline : std::min(deadline, Deadline::after(look_again)));
         interrupted_ = woken == Woken::Signal;
         return !interrupted_ && woken != Woken::Closed;
@@ -385,7 +384,7 @@ bool Evd::arm() noexcept {
         news_.set(false);
         hears = news_.fd() >= 0;
     }
-    return watch_completions().ok() && hears;
+    return watch_completions().ok() && hears && (!has_completions() || completion_fd() >= 0);
 }
 
 Status Evd::watch_completions() noexcept {

@@ -76,7 +76,8 @@ public:
 
     // For the CNO of this dispatcher:
 
-    /// Returns -1 if there are no completions to watch.
+    bool has_completions() const noexcept { return completions_ != nullptr; }
+    /// Returns -1 if there are no completions to watch, or if no descriptor is left for them.
     int completion_fd() const noexcept { return completions_ == nullptr ? -1 : completions_->fd(); }
     /// Reports whether there are new completions since the last call. Arms the queue for the next one.
     bool has_new_completions() noexcept;
