@@ -27,6 +27,14 @@ Registry& Registry::instance() {
 
 Registry::Registry() : entries_(read_conf()) {}
 
+/// The threads that load or unload a library, and those that wait for them, are those of the parent.
+void Registry::renew(void* registry) noexcept {
+    auto& own = *static_cast<Registry*>(registry);
+    own.mutex_.assume_held();
+    for (LoadedLibrary& library : own.libraries_) library.changer = {};
+    std::construct_at(&own.change_);
+}
+
 DAT_RETURN Registry::add(const DAT_PROVIDER* table, const DAT_PROVIDER_INFO& info) {
     auto added = std::make_shared<const Registered>(Registered{offer_of(info), table});
     const LockGuard lock(mutex_);

@@ -2,6 +2,7 @@
 // The registry of providers: available, loaded and registered ones.
 #pragma once
 
+#include <condition_variable>
 #include <list>
 #include <memory>
 #include <thread>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "api/udat/registry/library.hpp"
+#include "core/base/fork.hpp"
 #include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
@@ -84,8 +86,10 @@ private:
 
     const std::vector<Entry> entries_;  // from dat.conf
 
-    mutable Mutex mutex_;
-    ConditionVariable change_;
+    static void renew(void* registry) noexcept;
+
+    mutable ProcessMutex mutex_{renew, this};
+    std::condition_variable_any change_;
     std::list<LoadedLibrary> libraries_ VIADUCT_GUARDED_BY(mutex_);  // guards their members, too
     std::vector<std::shared_ptr<const Registered>> registered_ VIADUCT_GUARDED_BY(mutex_);
 };
