@@ -5,6 +5,7 @@
 #include "api/vipl/translate.hpp"
 #include "core/base/thread.hpp"
 #include "core/log.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -27,6 +28,7 @@ struct ErrorReporter::Shared {
 
 ErrorReporter::ErrorReporter(Containment contain) : shared_(std::make_shared<Shared>()) {
     shared_->contain = std::move(contain);
+    thread_ = start_thread([shared = shared_] { serve(shared); });
 }
 
 void ErrorReporter::set_handler(Handler handler, VIP_PVOID context) noexcept {
@@ -38,8 +40,6 @@ void ErrorReporter::set_handler(Handler handler, VIP_PVOID context) noexcept {
 void ErrorReporter::report(const VIP_ERROR_DESCRIPTOR& error) noexcept {
     try {
         shared_->errors.push(error);
-        const LockGuard lock(mutex_);
-        if (!thread_.joinable()) thread_ = start_thread([shared = shared_] { serve(shared); });
     } catch (const std::exception& reason) {
         log(LogLevel::Error, "VIPL: asynchronous error not delivered: %s (%s)", to_string(error.ErrorCode),
             reason.what());
@@ -49,12 +49,7 @@ void ErrorReporter::report(const VIP_ERROR_DESCRIPTOR& error) noexcept {
 void ErrorReporter::stop() noexcept {
     shared_->errors.close();
     shared_->errors.clear();
-    std::thread thread;
-    {
-        const LockGuard lock(mutex_);
-        thread.swap(thread_);
-    }
-    end_thread(thread);
+    end_thread(thread_);
 }
 
 void ErrorReporter::serve(const std::shared_ptr<Shared>& shared) {

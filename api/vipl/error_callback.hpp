@@ -8,17 +8,18 @@
 
 #include "api/support/event_queue.hpp"
 #include "api/vipl/api.hpp"
-#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::vipl {
 
-/// Calls the error handler, for one error at a time, on a separate thread. The thread starts with the first error.
+/// Calls the error handler, for one error at a time, on a separate thread. The thread exists from the beginning, so that
+/// no error is lost when threads are scarce.
 class ErrorReporter {
 public:
     using Handler = void (*)(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error);
     using Containment = std::function<void(const VIP_ERROR_DESCRIPTOR&)>;
 
     /// `contain` runs on the same thread before the handler. It may do what observers must not do.
+    /// Throws std::bad_alloc or std::system_error.
     explicit ErrorReporter(Containment contain);
     ~ErrorReporter() { stop(); }
     ErrorReporter(const ErrorReporter&) = delete;
@@ -38,8 +39,7 @@ private:
     static void serve(const std::shared_ptr<Shared>& shared);
 
     const std::shared_ptr<Shared> shared_;  // outlives a thread that calls stop() on itself
-    Mutex mutex_;
-    std::thread thread_ VIADUCT_GUARDED_BY(mutex_);
+    std::thread thread_;
 };
 
 }  // namespace viaduct::vipl
