@@ -252,7 +252,7 @@ bool Link::work() noexcept {
 }
 
 /// Connects and authenticates.
-Status Link::go_on() noexcept {
+Status Link::go_on() {
     if (state_ == State::Connecting) {
         switch (const int error = socket_.error()) {
             case 0: break;

@@ -68,7 +68,7 @@ private:
     void abandon() noexcept override;
     void on_deadline() noexcept override;
 
-    Status go_on() noexcept;
+    Status go_on();
     Status begin();
     Status greet();
     void append(const FrameHeader& header, std::span<const std::byte> payload) noexcept;
