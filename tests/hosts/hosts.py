@@ -31,6 +31,7 @@ NEAR, FAR = 1, 2  # numbers of the hosts
 ADDRESSES = {NEAR: "10.0.0.1", FAR: "10.0.0.2"}
 DEVICES = {NEAR: "veth1", FAR: "veth2"}
 PATIENCE_S = 60  # a command that takes longer hangs
+NOBODY = 65534
 INSIDE = "VIADUCT_TEST_HOST_1"  # the process that is on host 1
 
 
@@ -46,6 +47,17 @@ def skip(reason):
 def check(condition, text):
     if not condition:
         raise Failed(text)
+
+
+def become_ordinary(program):
+    """Starts the script again as an ordinary user, before the hosts exist, if that user can run the program."""
+    if os.geteuid() != 0 or INSIDE in os.environ:
+        return
+    command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    if os.spawnvp(os.P_WAIT, command[0], [*command, "test", "-x", str(program)]) != 0:
+        skip("an ordinary user cannot read the build directory")
+    sys.stdout.flush()
+    os.execvp(command[0], [*command, "/usr/bin/python3", *sys.argv])
 
 
 def ways_to_unshare():

@@ -2,18 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """programs.py GROUP BUILD: runs programs of each API on two hosts, a server on host 2 and a client on host 1. GROUP is
 one of GROUPS, defined at the end."""
-import os
 import pathlib
 import sys
 
-from hosts import ADDRESSES, FAR, INSIDE, NEAR, Failed, Hosts, Program, check, enter, skip
+from hosts import ADDRESSES, FAR, NEAR, Failed, Hosts, Program, become_ordinary, check, enter
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "bindings/python/examples"
 APIS = "vipl", "dat", "rpma", "core"
 OPERATIONS = "send", "write", "read"
 SERVICE = 7310
 PATIENT = "--connect-timeout", 30
-NOBODY = 65534
 
 
 def server_of(hosts, tool, api="vipl", **settings):
@@ -104,18 +102,6 @@ def examples(hosts, build):
 
 # ---- As an ordinary user ---------------------------------------------------------------------------------------------
 
-def become_ordinary():
-    """Continues as an ordinary user, before the hosts exist."""
-    if os.geteuid() != 0 or INSIDE in os.environ:
-        return
-    command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    readable = ["test", "-x", pathlib.Path(sys.argv[2]) / "tools/vi-ping"]
-    if os.spawnvp(os.P_WAIT, command[0], [*command, *map(str, readable)]) != 0:
-        skip("an ordinary user cannot read the build directory")
-    sys.stdout.flush()
-    os.execvp(command[0], [*command, "/usr/bin/python3", *sys.argv])
-
-
 def user(hosts, build):
     own = pathlib.Path("/proc/self/uid_map").read_text(encoding="ascii").split()
     check(own[1] != "0", "this is root")
@@ -130,7 +116,7 @@ GROUPS = {"ping": [ping_all_pairs], "perf": [perf_all_pairs, perf_of_all_operati
 def main():
     group, build = sys.argv[1], pathlib.Path(sys.argv[2])
     if group == "user":
-        become_ordinary()
+        become_ordinary(build / "tools/vi-ping")
     enter()
     with Hosts() as hosts:
         for run in GROUPS[group]:

@@ -53,6 +53,12 @@ typedef struct {
     size_t length; /* of what was received; in DAT also of other data */
 } Done;
 
+/* Where a peer of any API finds the memory. */
+typedef struct {
+    uint64_t address;
+    uint32_t key;
+} Key;
+
 /* Private data from the peer. */
 typedef struct {
     size_t size;

@@ -23,11 +23,6 @@
 enum { end_segments = 2, end_reads = 4 };
 
 typedef struct {
-    uint64_t address;
-    DAT_RMR_CONTEXT context;
-} Key;
-
-typedef struct {
     Setup setup;
     DAT_IA_HANDLE ia;
     DAT_PZ_HANDLE pz;
@@ -98,7 +93,7 @@ static inline bool end_open(End* end, const Setup* setup) {
     return CALL(dat_ia_open, (DAT_NAME_PTR)(uintptr_t)setup->at, setup->depth, &end->errors, &end->ia) &&
            CALL(dat_pz_create, end->ia, &end->pz) &&
            CALL(register_virtual, end->ia, end->pz, setup->memory, setup->bytes,
-                (DAT_MEM_PRIV_FLAGS)(rights | setup->rights), &end->lmr, &end->context, &end->own.context) &&
+                (DAT_MEM_PRIV_FLAGS)(rights | setup->rights), &end->lmr, &end->context, &end->own.key) &&
            end_create_queue(end, setup->depth, DAT_EVD_CR_FLAG, &end->requests) &&
            end_create_queue(end, setup->depth, DAT_EVD_CONNECTION_FLAG, &end->connections) &&
            end_create_queue(end, sends, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG, &end->sends) && end_watch(end);
@@ -129,7 +124,8 @@ static inline void end_close(End* end) {
     end_unwatch(end);
     CALL(dat_lmr_free, end->lmr);
     CALL(dat_pz_free, end->pz);
-    CALL(dat_ia_close, end->ia, DAT_CLOSE_GRACEFUL_FLAG);
+    const bool was_empty = CALL(dat_ia_close, end->ia, DAT_CLOSE_GRACEFUL_FLAG);
+    if (!was_empty) dat_ia_close(end->ia, DAT_CLOSE_ABRUPT_FLAG); /* with what failed calls have left */
 }
 
 /* ---- Connecting -------------------------------------------------------------------------------------------------- */
@@ -219,7 +215,7 @@ static inline DAT_LMR_TRIPLET end_piece(const End* end, size_t at, size_t size) 
 
 static inline DAT_RMR_TRIPLET end_piece_there(const End* end, size_t at, size_t size) {
     return (DAT_RMR_TRIPLET){
-        .END_TARGET = end->there.address + at, .segment_length = (DAT_UINT32)size, .rmr_context = end->there.context};
+        .END_TARGET = end->there.address + at, .segment_length = (DAT_UINT32)size, .rmr_context = end->there.key};
 }
 
 static inline DAT_DTO_COOKIE end_cookie(uint64_t context) { return (DAT_DTO_COOKIE){.as_64 = context}; }

@@ -11,11 +11,8 @@
 #define END_OPENS_ADDRESSES true
 #define END_CONFIRMS_SENDS true
 
-enum { end_descriptor_bytes = 21 };
-
-typedef struct {
-    uint8_t descriptor[end_descriptor_bytes];
-} Key;
+/* The descriptor of a region, rpma_mr_get_descriptor(3), on a little-endian host. */
+enum { end_address_at = 0, end_size_at = 8, end_key_at = 16, end_usage_at = 20, end_descriptor_bytes = 21 };
 
 typedef struct {
     Setup setup;
@@ -132,14 +129,22 @@ static inline const char* end_event(End* end) {
 }
 
 static inline void end_describe(End* end, Key* key) {
+    uint8_t descriptor[end_descriptor_bytes] = {0};
     size_t size = 0;
     CALL(rpma_mr_get_descriptor_size, end->region, &size);
-    if (size != sizeof key->descriptor) fail("rpma_mr_get_descriptor_size", "another size");
-    CALL(rpma_mr_get_descriptor, end->region, key->descriptor);
+    if (size != sizeof descriptor) fail("rpma_mr_get_descriptor_size", "another size");
+    CALL(rpma_mr_get_descriptor, end->region, descriptor);
+    memcpy(&key->address, descriptor + end_address_at, sizeof key->address);
+    memcpy(&key->key, descriptor + end_key_at, sizeof key->key);
 }
 
 static inline void end_learn(End* end, const Key* key) {
-    CALL(rpma_mr_remote_from_descriptor, key->descriptor, sizeof key->descriptor, &end->there);
+    const uint64_t size = UINT32_MAX; /* the peer checks whether an operation stays within the memory */
+    uint8_t descriptor[end_descriptor_bytes] = {[end_usage_at] = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST};
+    memcpy(descriptor + end_address_at, &key->address, sizeof key->address);
+    memcpy(descriptor + end_size_at, &size, sizeof size);
+    memcpy(descriptor + end_key_at, &key->key, sizeof key->key);
+    CALL(rpma_mr_remote_from_descriptor, descriptor, sizeof descriptor, &end->there);
 }
 
 static inline const char* end_hang_up(End* end, bool first) {

@@ -17,11 +17,6 @@
 
 enum { end_ring = 8 };
 
-typedef struct {
-    uint64_t address;
-    VIP_MEM_HANDLE handle;
-} Key;
-
 /* An address with a port as its discriminator, as DAT and librpma have it. */
 typedef union {
     VIP_NET_ADDRESS address;
@@ -230,7 +225,7 @@ static inline bool end_post_send(End* end, size_t at, size_t size, uint64_t cont
 static inline bool end_post_rdma(End* end, VIP_UINT16 operation, size_t at, size_t there, size_t size) {
     VIP_DESCRIPTOR* descriptor = end_descriptor(&end->sends, operation, 2, size);
     descriptor->DS[0].Remote =
-        (VIP_ADDRESS_SEGMENT){.Data = {.AddressBits = end->there.address + there}, .Handle = end->there.handle};
+        (VIP_ADDRESS_SEGMENT){.Data = {.AddressBits = end->there.address + there}, .Handle = end->there.key};
     descriptor->DS[1].Local = end_piece(end, at, size);
     return CALL(VipPostSend, end->vi, descriptor, end->descriptors);
 }
