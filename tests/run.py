@@ -52,6 +52,7 @@ SUITES = {
     "hosts": [*DAT, *CONFORMANCE, "tools/all", "bindings/python/all", "viaduct_contract_tests", "tests/faults/all",
               "tests/hosts/all", "tests/interop/all"],
     "crash": ["tests/crash/all"],
+    "chaos": [*DAT, "tests/chaos/all"],
     "failures": ["tests/failures/all"],
     "reasons": [*DAT, "dat", "bindings/python/all"],
     "matrix": [*DAT, "dat", "bindings/python/all"],

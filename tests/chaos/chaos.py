@@ -1,0 +1,327 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""chaos.py BUILD SECONDS [SEED]: processes of random APIs connect to each other over loopback and tcp and exchange
+checked data, while they are stopped and killed, fork and become other programs, run out of resources, and lose their
+links. docs/reliability.md says what is checked. All choices are made from the seed."""
+import collections
+import pathlib
+import random
+import signal
+import sys
+import time
+
+from fleet import APIS, CONNECTED, EXECUTE, FINISH, RUN, Failed, Fleet
+from hosts import DEVICES, FAR, NEAR, Hosts, become_ordinary, enter
+
+PLACES = [("loopback", NEAR)] * 3 + [("tcp", NEAR)] * 2 + [("tcp", FAR)] * 2
+PAIRS = 5  # of each backend
+NOTICE_NS = 100_000_000  # until the death of a peer is noticed
+CALL_NS = 12_000_000_000  # a call that takes longer hangs; connecting may take 5 s
+STUCK_NS = 20_000_000_000  # a pair that exchanges nothing for so long is stuck
+TCP_TIMEOUT_MS = 2000  # VIADUCT_TCP_TIMEOUT_MS
+LINK_NS = (TCP_TIMEOUT_MS + 1500) * 1_000_000  # until a link that is down is noticed
+BAD_LINES = (["netem", "delay", "2ms", "1ms", "loss", "1%", "reorder", "5%"],
+             ["tbf", "rate", "400mbit", "burst", "20kb", "limit", "30kb"])
+S = 1_000_000_000
+
+
+def now():
+    return time.monotonic_ns()
+
+
+class Chaos:
+    def __init__(self, workers, seed):
+        self.fleet, self.random = workers, random.Random(seed)
+        self.counts, self.slowest = collections.Counter(), collections.Counter()
+        self.later = []  # what is to be done at a time
+        self.line = None  # of BAD_LINES
+        self.lines = [line for line in BAD_LINES if self.add_line(line)]
+        self.link_until = 0  # until when the link is no excuse
+        self.cut_since = None
+
+    # ---- Beginning ---------------------------------------------------------------------------------------------------
+
+    def begin(self):
+        for backend in "loopback", "tcp":
+            workers = [worker for worker in self.fleet.workers if worker.backend == backend]
+            for _ in range(PAIRS):
+                self.fleet.pair(self.random.choice(workers), self.random.choice(workers))
+        for worker in self.fleet.workers:
+            self.launch(worker)
+
+    def launch(self, worker):
+        if worker.sessions:
+            worker.launch(self.random.choice(APIS), self.random.getrandbits(63), True)
+            self.counts[worker.api] += 1
+
+    def alive(self):
+        return [worker for worker in self.fleet.workers if worker.process and worker.process.poll() is None]
+
+    # ---- What is done to them ----------------------------------------------------------------------------------------
+
+    def act(self):
+        worker = self.random.choice([worker for worker in self.fleet.workers if worker.sessions])
+        kind = self.random.choices(["kill", "stop", "execute", "leave", "cut", "sever", "spoil"],
+                                   [8, 5, 3, 1, 1, 0.25, 1])[0]
+        getattr(self, kind)(worker)
+
+    def at(self, seconds, action, *arguments):
+        self.later.append((now() + int(seconds * S), action, arguments))
+
+    def kill(self, worker):
+        if worker.stopped or worker.process.poll() is not None:
+            return
+        self.counts["kills"] += 1
+        end = self.watch_end(worker)
+        worker.process.kill()
+        end()
+        if worker.process.returncode == -signal.SIGKILL:  # or it has just left
+            self.at(self.random.uniform(0, 0.3), self.launch, worker)
+
+    def execute(self, worker):
+        """Peers see the end of the program, although the process goes on."""
+        if worker.stopped or worker.process.poll() is not None or "running" not in worker.lines:
+            return
+        self.counts["execs"] += 1
+        self.excuse(worker, S)
+        worker.set("order", EXECUTE)
+        worker.calm_since = now()
+        worker.lines.remove("running")
+        self.at(0.2, self.executed, worker)
+
+    def executed(self, worker):
+        if worker.process.poll() is None and worker.order == EXECUTE:
+            if "running" in worker.lines:
+                worker.set("order", RUN)
+            else:
+                self.excuse(worker, S)
+                self.at(0.05, self.executed, worker)
+
+    def stop(self, worker):
+        if worker.stopped or worker.process.poll() is not None:
+            return
+        self.counts["stops"] += 1
+        worker.process.send_signal(signal.SIGSTOP)
+        worker.stopped = True
+        self.at(self.random.uniform(0.01, 1), self.go_on, worker, worker.process)
+
+    def go_on(self, worker, process):
+        process.send_signal(signal.SIGCONT)
+        if worker.process is process:
+            worker.stopped, worker.calm_since = False, now()
+
+    def leave(self, worker):
+        """It closes everything in order, without a loss at either end."""
+        if worker.stopped or worker.process.poll() is not None or worker.order != RUN:
+            return
+        self.counts["restarts"] += 1
+        worker.set("order", FINISH)
+
+    def cut(self, _):
+        """The link is back before anybody gives up, and nothing is lost."""
+        self.cut_for(self.random.uniform(0.05, 0.4))
+
+    def sever(self, _):
+        self.cut_for(LINK_NS / S)
+
+    def cut_for(self, seconds):
+        if self.cut_since or self.line:
+            return
+        self.counts["cuts"] += 1
+        self.cut_since = now()
+        self.link_until = now() + int((seconds + LINK_NS / S) * S)
+        self.fleet.hosts.cut()
+        if seconds * S >= LINK_NS:
+            self.at(seconds, self.check_severed, [(session, session.connections) for session in self.across()])
+        self.at(seconds, self.repair)
+
+    def across(self):
+        return [session for session in self.fleet.sessions
+                if session.worker.host != session.peer.worker.host and session.state == CONNECTED]
+
+    def check_severed(self, sessions):
+        for session, connections in sessions:
+            if session.state == CONNECTED and session.connections == connections and not session.worker.stopped \
+                    and session.ended < self.cut_since and session.worker.calm_since < self.cut_since:
+                raise session.worker.failure(f"session {session.index} does not notice that the link is down", True)
+
+    def repair(self):
+        self.fleet.hosts.repair()
+        self.cut_since, self.link_until = None, now() + LINK_NS
+        for worker in self.fleet.workers:
+            if worker.backend == "tcp":
+                worker.calm_since = now()
+
+    def spoil(self, _):
+        if self.cut_since or self.line or not self.lines:
+            return
+        self.counts["bad lines"] += 1
+        self.line = self.random.choice(self.lines)
+        self.add_line(self.line, keep=True)
+        self.link_until = now() + 4 * S
+        self.at(self.random.uniform(0.2, 1.5), self.mend)
+
+    def add_line(self, line, keep=False):
+        hosts = self.fleet.hosts
+        added = hosts.attempt(NEAR, "tc", "qdisc", "add", "dev", DEVICES[NEAR], "root", *line).returncode == 0
+        if added and not keep:
+            hosts.run(NEAR, "tc", "qdisc", "del", "dev", DEVICES[NEAR], "root")
+        return added
+
+    def mend(self):
+        self.fleet.hosts.run(NEAR, "tc", "qdisc", "del", "dev", DEVICES[NEAR], "root")
+        self.line, self.link_until = None, now() + LINK_NS
+
+    # ---- What is expected of the others ------------------------------------------------------------------------------
+
+    @staticmethod
+    def excuse(worker, for_ns):
+        for session in worker.sessions:
+            session.excused = session.peer.excused = now() + for_ns
+
+    def watch_end(self, worker):
+        """Returns a function that waits until the peers of a worker that has just been killed know of its end."""
+        witnesses = []
+        for session in worker.sessions:
+            peer = session.peer
+            if peer.worker is not worker and session.state == peer.state == CONNECTED and not peer.worker.stopped \
+                    and peer.worker.scarce < now():
+                witnesses.append((peer, peer.connections, peer.worker.run_delays(), peer.worker.calm_since))
+        start = now()
+        self.excuse(worker, 60 * S)
+
+        def wait():
+            worker.process.wait()
+            dead = now()
+            self.excuse(worker, S)
+            for peer, connections, delay, calm_since in witnesses:
+                self.await_notice(worker, peer, connections, start, dead, delay, calm_since)
+        return wait
+
+    def await_notice(self, worker, peer, connections, start, dead, delay, calm_since):
+        """Time for which its threads wait for a processor is not that of the library."""
+        by_link = peer.worker.host != worker.host and (self.line or self.cut_since or now() < self.link_until)
+        limit = LINK_NS if by_link else NOTICE_NS
+        while peer.ended < start and peer.state == CONNECTED and peer.connections == connections:
+            late = now() - dead - limit
+            if peer.worker.scarce > start or peer.worker.calm_since != calm_since:
+                return
+            if late > 0 and late > peer.worker.delayed_since(delay):
+                raise peer.worker.failure(f"session {peer.index}, in {peer.call}, does not notice within "
+                                          f"{limit // 10**6} ms that {worker.name()} has been killed", True)
+            time.sleep(0.0005)  # looks at what the worker writes to shared memory
+        self.counts["notices"] += 1
+        if not by_link and peer.ended >= start:
+            self.slowest[worker.backend] = max(self.slowest[worker.backend], peer.ended - dead)
+
+    def watch(self):
+        """Judges what the workers say, and for how long they have been in their calls."""
+        for worker in self.fleet.workers:
+            if worker.process is None:
+                continue
+            for line in worker.read():
+                self.judge(worker, line)
+            status = worker.process.poll()
+            if status is not None and status != -signal.SIGKILL:
+                if status != 0 or worker.order != FINISH:
+                    raise worker.failure(f"ended with {status}")
+                self.launch(worker)
+            elif status is None and not worker.stopped:
+                self.check_calls(worker)
+
+    def judge(self, worker, line):
+        kind, *words = line.split()
+        if line == "running" or line.startswith("viaduct: ") and ("error" not in line or worker.scarce + S > now()):
+            return
+        if kind not in ("lost", "failed", "unopened"):
+            raise worker.failure(line)
+        session, when = self.fleet.sessions[int(words[0])], int(words[1])
+        peer = session.peer.worker
+        by_link = worker.host != peer.host or kind == "unopened" and worker.host == FAR
+        link = by_link and (self.cut_since or when < self.link_until)
+        if "scarce" in words or link or when < session.excused or kind == "lost" and peer.scarce + S > when:
+            self.counts["explained " + kind] += 1
+            return
+        raise worker.failure(f"nothing explains '{line}'; the last lines of {peer.name()} are\n"
+                             + "\n".join(peer.lines[-5:]) + "\nand its own")
+
+    def check_calls(self, worker):
+        time_now = now()
+        for session in worker.sessions:
+            calm = max(worker.calm_since, session.peer.worker.calm_since)
+            if session.peer.worker.stopped or self.cut_since:
+                continue
+            if session.since and time_now - max(session.since, calm) > CALL_NS:
+                raise worker.failure(f"session {session.index} has been in {session.call} for "
+                                     f"{(time_now - session.since) / S:.0f} s", True)
+            peers_are_up = session.peer.worker.process and session.peer.worker.process.poll() is None
+            if peers_are_up and time_now - max(session.progress, calm) > STUCK_NS:
+                raise worker.failure(f"session {session.index}, in {session.call}, has received nothing for "
+                                     f"{(time_now - session.progress) / S:.0f} s", True)
+
+    # ---- From beginning to end ---------------------------------------------------------------------------------------
+
+    def run(self, seconds):
+        self.begin()
+        end, next_act = now() + int(seconds * S), now() + S
+        while now() < end:
+            self.watch()
+            for item in [item for item in self.later if item[0] <= now()]:
+                self.later.remove(item)
+                item[1](*item[2])
+            if now() >= next_act:
+                self.act()
+                next_act = now() + int(self.random.uniform(0.02, 0.4) * S)
+            time.sleep(0.01)  # between looks at the board
+        self.end()
+
+    def end(self):
+        for _, action, arguments in sorted(self.later, key=lambda item: item[0]):
+            if action in (self.go_on, self.mend, self.repair):
+                action(*arguments)
+        for worker in self.fleet.workers:
+            if worker.process and worker.process.poll() == -signal.SIGKILL:
+                self.launch(worker)
+        self.watch()
+        self.fleet.workers = [worker for worker in self.fleet.workers if worker.process]
+        self.fleet.finish()
+
+    def summary(self, seed):
+        of_sessions = {name: self.fleet.total(name, self.fleet.sessions)
+                       for name in ("connections", "messages", "bytes", "losses", "cancelled")}
+        of_workers = {name: self.fleet.total(name, self.fleet.workers) for name in ("forks", "storms", "shortages")}
+        slowest = ", ".join(f"{value / 1e6:.1f} ms over {name}" for name, value in sorted(self.slowest.items()))
+        processes = ", ".join(f"{self.counts[api]} {api}" for api in APIS)
+        return (f"chaos: seed {seed}: {processes} processes, {of_sessions['connections'] // 2} connections, "
+                f"{of_sessions['messages']} messages, {of_sessions['bytes'] / 1e6:.0f} MB; "
+                + ", ".join(f"{self.counts[name]} {name}"
+                            for name in ("kills", "execs", "stops", "restarts", "cuts", "bad lines"))
+                + f", {of_workers['forks']} forks, {of_sessions['cancelled']} cancelled threads, "
+                f"{of_workers['shortages'] // 2} shortages, {of_workers['storms']} signal storms; "
+                f"{of_sessions['losses']} losses, all explained; "
+                f"{self.counts['notices']} deaths noticed, the slowest after {slowest}")
+
+
+def main():
+    build, seconds = pathlib.Path(sys.argv[1]).resolve(), float(sys.argv[2])
+    if len(sys.argv) < 4:
+        sys.argv.append(str(random.randrange(2**32)))
+    seed = int(sys.argv[3])
+    become_ordinary(build / "tests/chaos/vipl_worker")
+    enter()
+    print(f"chaos: seed {seed}", flush=True)
+    with Hosts() as hosts:
+        hosts.settings["VIADUCT_TCP_TIMEOUT_MS"] = str(TCP_TIMEOUT_MS)
+        with Fleet(build, hosts, PLACES) as workers:
+            chaos = Chaos(workers, seed)
+            try:
+                chaos.run(seconds)
+            except Failed as failure:
+                print(f"{failure}\nchaos: FAILED; to repeat: ./dev chaos {seconds:g} {seed}")
+                return 1
+            print(chaos.summary(seed))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

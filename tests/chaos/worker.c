@@ -1,0 +1,707 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * A process of `./dev chaos` and `./dev soak`, compiled for each API. Each of its sessions is a thread with an end
+ * (end.h) that connects again and again, as a client or a server, and exchanges messages, RDMA writes and RDMA reads
+ * with a session of another worker, or of this one. Every byte is checked. Meanwhile the worker forks, takes resources
+ * away from itself, interrupts its calls with signals and cancels threads that wait.
+ *
+ * usage: NAME BOARD WORKER SEED DISTURBED AT HOST SESSION...
+ *
+ * BOARD is the descriptor of a memory file that is shared with the script (board.py describes it), WORKER the number of
+ * this worker there, DISTURBED a number: 0 if there is to be no chaos. AT is the device, HOST its address. A SESSION is
+ * INDEX:s:PORT for a server and INDEX:c:PORT:HOST for a client of it, where INDEX is its number on the board.
+ */
+#include "end.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    window = 4, /* messages on their way in each direction */
+    queue_depth = 16,
+    payload_limit = 64 * 1024,
+    connect_timeout_ms = 5000,
+    sessions_of_a_worker = 16,
+    worst_messages = 200 /* of a connection */
+};
+
+/* ---- The board --------------------------------------------------------------------------------------------------- */
+
+typedef enum { APART, CONNECTING, CONNECTED } State;
+typedef enum { RUN, FINISH, EXECUTE } Order; /* of the script */
+
+/* Only its own worker writes to it. Times are those of CLOCK_MONOTONIC, in nanoseconds. */
+typedef struct {
+    char call[24];          /* in which the session is */
+    _Atomic uint64_t since; /* when it was made; 0 if it may last */
+    _Atomic uint64_t state;
+    _Atomic uint64_t connections;
+    _Atomic uint64_t ended;    /* when the session noticed that its last connection had ended */
+    _Atomic uint64_t progress; /* when the last message arrived */
+    _Atomic uint64_t messages, bytes, opened, losses, cancelled, round_trips_ns;
+} SessionBoard;
+
+typedef struct {
+    _Atomic uint64_t order;
+    _Atomic uint64_t scarce; /* until when resources were or are scarce */
+    _Atomic uint64_t forks, storms, shortages;
+} WorkerBoard;
+
+enum { board_sessions_at = 4096, board_bytes = 16384 };
+
+static char* shared;
+static WorkerBoard* board; /* of this worker, in it */
+
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static void pause_us(long us) { nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000}, NULL); }
+
+/* ---- Sessions ---------------------------------------------------------------------------------------------------- */
+
+typedef enum { SEND, WRITE, READ } Operation;
+
+/* The beginning of each message. */
+typedef struct {
+    uint64_t number, operation, length; /* of this message and of the data that it tells of */
+    uint64_t pattern;                   /* what they are made of */
+    uint64_t last;                      /* the client ends the connection after the answer */
+    uint64_t area_pattern;
+    Key key; /* of the memory */
+} Header;
+
+typedef struct {
+    Header header;
+    uint8_t payload[payload_limit];
+} Message;
+
+/* What peers may access, and what is sent and received. */
+typedef struct {
+    Message sent[window], received[window];
+    uint8_t target[window][payload_limit]; /* of the peer's writes */
+    uint8_t area[payload_limit];           /* for the peer's reads */
+    uint8_t fetched[payload_limit];
+} Memory;
+
+typedef struct {
+    End end;
+    Memory* memory;
+    SessionBoard* shown;
+    pthread_t thread;
+    int index;
+    bool is_server;
+    char port[8], host[16]; /* of the server */
+    uint64_t random;
+    char problem[200];             /* the first failure since the last wait */
+    bool opened, listening, told;  /* told: a completion or event says that the connection has ended */
+    unsigned sends, receives;      /* that are not completed */
+    uint64_t shortages;            /* of the worker when the connection began */
+    uint64_t own_area, peers_area; /* the patterns of what may be read */
+} Session;
+
+static Session* sessions[sessions_of_a_worker];
+static size_t session_count;
+static bool disturbed;
+static const char *device, *own_host;
+static _Thread_local Session* me;
+
+static uint64_t next(uint64_t* state) { /* splitmix64 */
+    uint64_t z = *state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+static unsigned below(uint64_t* state, unsigned limit) { return (unsigned)(next(state) % limit); }
+
+static bool leaving(void) { return board->order == FINISH; }
+
+static void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char* format, ...) {
+    char line[400];
+    va_list arguments;
+    va_start(arguments, format);
+    const int size = vsnprintf(line, sizeof line - 1, format, arguments);
+    va_end(arguments);
+    const int end = size < (int)sizeof line - 1 ? size : (int)sizeof line - 2;
+    line[end] = '\n';
+    while (write(STDOUT_FILENO, line, (size_t)end + 1) < 0)
+        if (errno != EINTR) _exit(2);
+}
+
+void fail(const char* call, const char* why) {
+    if (me == NULL)
+        say("problem: %s: %s", call, why);
+    else if (me->problem[0] == '\0')
+        snprintf(me->problem, sizeof me->problem, "%s: %s", call, why);
+}
+
+static void begin(const char* call, bool may_last) {
+    strncpy(me->shown->call, call, sizeof me->shown->call - 1);
+    me->shown->since = may_last ? 0 : now();
+}
+
+/* Shows on the board in which call the session is. */
+#define DO(function, ...) (begin(#function, false), function(__VA_ARGS__))
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+typedef enum { TAKE, EVENT, SENT, RECEIVED } Kind;
+
+typedef struct {
+    Session* session;
+    Kind kind;
+    bool succeeded;
+    Done done;
+    const char* event;
+    atomic_bool finished;
+} Wait;
+
+static void* wait_once(void* argument) {
+    Wait* const wait = argument;
+    End* const end = &wait->session->end;
+    me = wait->session;
+    switch (wait->kind) {
+        case TAKE: wait->succeeded = end_take(end); break;
+        case EVENT: wait->succeeded = (wait->event = end_event(end)) != NULL; break;
+        case SENT: wait->succeeded = end_await_send(end, &wait->done); break;
+        case RECEIVED: wait->succeeded = end_await_receive(end, &wait->done); break;
+    }
+    return NULL;
+}
+
+static void* wait_and_say(void* argument) {
+    wait_once(argument);
+    ((Wait*)argument)->finished = true;
+    return NULL;
+}
+
+/* Waits in a thread that is cancelled after some time: servers wait for clients until the worker leaves. Returns false
+ * if nothing was taken, so that another wait has to find all that the first one would have found. */
+static bool wait_in_thread(Wait* wait, long patience_us) {
+    pthread_t thread;
+    void* result = NULL;
+    wait->finished = false;
+    if (pthread_create(&thread, NULL, wait_and_say, wait) != 0) { /* threads are scarce */
+        pause_us(1000);
+        return false;
+    }
+    if (wait->kind != TAKE) pause_us(patience_us);
+    while (wait->kind == TAKE && !wait->finished && !leaving()) pause_us(1000);
+    pthread_cancel(thread);
+    pthread_join(thread, &result);
+    if (result == PTHREAD_CANCELED) ++me->shown->cancelled;
+    return result != PTHREAD_CANCELED;
+}
+
+static bool interrupted(const char* problem) {
+    return strstr(problem, "DAT_INTERRUPTED_CALL") != NULL || strstr(problem, "No next event available") != NULL ||
+           strstr(problem, "No next completion available") != NULL;
+}
+
+/* Waits until there is a result, whatever disturbs it. A server that is to leave takes no client. */
+static bool wait_for(Wait* wait) {
+    static const char* const calls[] = {"end_take", "end_event", "end_await_send", "end_await_receive"};
+    wait->session = me;
+    begin(calls[wait->kind], wait->kind == TAKE);
+    do {
+        if (wait->kind == TAKE && leaving()) return false;
+        me->problem[0] = '\0';
+        if (wait->kind != TAKE && !(disturbed && below(&me->random, 64) == 0))
+            wait_once(wait);
+        else if (!wait_in_thread(wait, below(&me->random, 3000)))
+            continue;
+        if (wait->succeeded || !interrupted(me->problem)) break;
+    } while (true);
+    begin("between calls", false);
+    return wait->succeeded;
+}
+
+static bool expect_event(const char* expected, const char* or) {
+    Wait wait = {.kind = EVENT};
+    if (!wait_for(&wait)) return false;
+    const bool fits = strcmp(wait.event, expected) == 0 || strcmp(wait.event, or) == 0;
+    if (!fits) fail("event", wait.event);
+    return fits;
+}
+
+/* For VIPL, a connection that the peer closes is lost. */
+static bool await_end(void) { return expect_event("closed", "lost"); }
+
+static bool await_work(Kind kind, Done* done) {
+    Wait wait = {.kind = kind};
+    if (!wait_for(&wait)) return false;
+    --*(kind == SENT ? &me->sends : &me->receives);
+    *done = wait.done;
+    if (!done->succeeded) me->told = true;
+    return true;
+}
+
+/* ---- Data -------------------------------------------------------------------------------------------------------- */
+
+static void fill(uint8_t* at, size_t length, uint64_t pattern) {
+    for (size_t i = 0; i < length; i += sizeof pattern) {
+        pattern = pattern * 6364136223846793005 + 1442695040888963407;
+        memcpy(at + i, &pattern, length - i < sizeof pattern ? length - i : sizeof pattern);
+    }
+}
+
+static void check_data(const char* what, uint64_t number, const uint8_t* at, size_t length, uint64_t pattern) {
+    for (size_t i = 0; i < length; i += sizeof pattern) {
+        pattern = pattern * 6364136223846793005 + 1442695040888963407;
+        if (memcmp(at + i, &pattern, length - i < sizeof pattern ? length - i : sizeof pattern) == 0) continue;
+        say("corrupt: session %d: %s %llu of %zu bytes differs from byte %zu on", me->index, what,
+            (unsigned long long)number, length, i);
+        _exit(3);
+    }
+}
+
+static size_t place(const void* part) { return (size_t)((const uint8_t*)part - (const uint8_t*)me->memory); }
+
+static size_t draw_length(void) {
+    const unsigned kind = below(&me->random, 8);
+    return 1 + below(&me->random, kind < 4 ? 64 : kind < 7 ? 4096 : payload_limit);
+}
+
+static bool await_sends(unsigned left) {
+    Done done;
+    while (me->sends > left)
+        if (!await_work(SENT, &done) || !done.succeeded) return false;
+    return true;
+}
+
+static bool post_receive(uint64_t number) {
+    if (!DO(end_post_receive, &me->end, place(&me->memory->received[number % window]), sizeof(Message), number))
+        return false;
+    ++me->receives;
+    return true;
+}
+
+static bool fetch(uint64_t number) {
+    const size_t length = payload_limit; /* the pattern is checked from its beginning */
+    if (!DO(end_post_read, &me->end, place(me->memory->fetched), place(me->memory->area), length, number)) return false;
+    ++me->sends;
+    if (!await_sends(0)) return false;
+    check_data("the read before message", number, me->memory->fetched, length, me->peers_area);
+    memset(me->memory->fetched, 0, length);
+    return true;
+}
+
+/* Sends a message, perhaps after a write or a read of which it tells. */
+static bool send_message(uint64_t number, bool last) {
+    Message* const message = &me->memory->sent[number % window];
+    const Operation operation = number == 0 ? SEND : (Operation)below(&me->random, 3);
+    if (!await_sends(window - 1)) return false; /* the message before, in the same place, has left */
+    message->header = (Header){.number = number,
+                               .operation = operation,
+                               .length = operation == READ ? 0 : draw_length(),
+                               .pattern = next(&me->random),
+                               .last = last,
+                               .area_pattern = me->own_area};
+    const size_t length = message->header.length, slot = number % window;
+    DO(end_describe, &me->end, &message->header.key);
+    fill(message->payload, length, message->header.pattern);
+    if (operation == READ && !fetch(number)) return false;
+    if (operation == WRITE) {
+        if (!DO(end_post_write, &me->end, place(message->payload), place(me->memory->target[slot]), length, number))
+            return false;
+        ++me->sends;
+    }
+    const size_t size = sizeof message->header + (operation == SEND ? length : 0);
+    if (!DO(end_post_send, &me->end, place(message), size, number)) return false;
+    ++me->sends;
+    me->shown->bytes += length;
+    return true;
+}
+
+/* Returns the next message, which is in its place until the next one of its place is expected. */
+static const Header* receive_message(uint64_t number) {
+    const size_t slot = number % window;
+    Message* const message = &me->memory->received[slot];
+    Done done;
+    if (!await_work(RECEIVED, &done) || !done.succeeded) return NULL;
+    const Header* const header = &message->header;
+    const bool carries = header->operation == SEND;
+    if (header->number != number || done.length != sizeof *header + (carries ? header->length : 0)) {
+        say("corrupt: session %d: message %llu with %zu bytes arrives in place of message %llu", me->index,
+            (unsigned long long)header->number, done.length, (unsigned long long)number);
+        _exit(3);
+    }
+    check_data(carries ? "message" : "the write before message", number,
+               carries ? message->payload : me->memory->target[slot], header->length, header->pattern);
+    if (number == 0) {
+        DO(end_learn, &me->end, &header->key);
+        me->peers_area = header->area_pattern;
+    }
+    ++me->shown->messages;
+    me->shown->progress = now();
+    return header;
+}
+
+/* ---- A connection ------------------------------------------------------------------------------------------------ */
+
+static bool talk_as_client(void) {
+    const uint64_t count = 1 + below(&me->random, worst_messages);
+    for (uint64_t first = 0, batch = 1; first < count; first += batch, batch = 1 + below(&me->random, window)) {
+        const uint64_t start = now(), end = first + batch < count ? first + batch : count;
+        for (uint64_t number = first; number < end; ++number)
+            if (!send_message(number, number + 1 == count)) return false;
+        for (uint64_t number = first; number < end; ++number)
+            if (receive_message(number) == NULL || !post_receive(number + window)) return false;
+        me->shown->round_trips_ns += now() - start;
+        if (end == count) break;
+    }
+    return await_sends(0);
+}
+
+static bool talk_as_server(void) {
+    bool last = false;
+    for (uint64_t number = 0; !last; ++number) {
+        const Header* const header = receive_message(number);
+        if (header == NULL) return false;
+        last = header->last;
+        if (!post_receive(number + window) || !send_message(number, false)) return false;
+    }
+    return await_sends(0);
+}
+
+/* After its end, all work that was posted must complete. */
+static bool settle(void) {
+    Done done;
+    while (me->receives > 0)
+        if (!await_work(RECEIVED, &done)) return false;
+    while (me->sends > 0)
+        if (!await_work(SENT, &done)) return false;
+    return true;
+}
+
+/* The client hangs up, and both are told of it once. */
+static bool hang_up(void) {
+    me->problem[0] = '\0';
+    const bool told = !me->is_server && DO(end_hang_up, &me->end, true) != NULL;
+    if (!told && ((!me->is_server && !interrupted(me->problem)) || !await_end())) return false;
+    me->shown->ended = now();
+    return settle();
+}
+
+/* Whether resources have been scarce since `shortages` were counted. */
+static bool excused(uint64_t shortages) { return shortages % 2 == 1 || board->shortages != shortages; }
+
+static void report(const char* what) {
+    if (me->problem[0] == '\0') snprintf(me->problem, sizeof me->problem, "told by a completion");
+    say("%s %d %llu %s%s in %s: %s", what, me->index, (unsigned long long)now(),
+        excused(me->shortages) ? "scarce " : "", me->is_server ? "server" : "client", me->shown->call, me->problem);
+}
+
+/* If a completion has told of the end, an event does, too, and all other work completes. */
+static void lose(void) {
+    me->shown->ended = now();
+    ++me->shown->losses;
+    report("lost");
+    if (!me->told) return;
+    if (!await_end() || !settle()) report("failed");
+}
+
+static bool post_first_receives(void) {
+    for (uint64_t number = 0; number < window; ++number) {
+        const size_t at = place(&me->memory->received[number]);
+        if (!DO(end_early_receive, &me->end, at, sizeof(Message), number)) return false;
+        ++me->receives;
+    }
+    return true;
+}
+
+static bool establish(void) {
+    bool ready = false;
+    if (me->is_server) {
+        Wait wait = {.kind = TAKE};
+        me->listening = me->listening || DO(end_listen, &me->end, own_host, me->port);
+        if (!me->listening || !wait_for(&wait)) return false;
+    }
+    me->shown->state = CONNECTING;
+    ready = DO(end_prepare, &me->end) && (me->is_server || DO(end_call, &me->end, me->host, me->port)) &&
+            post_first_receives() && DO(end_connect, &me->end, NULL, 0) && expect_event("established", "");
+    begin("between calls", false);
+    return ready;
+}
+
+/* Returns whether the end can be used again. */
+static bool connect_once(void) {
+    bool good = false;
+    me->sends = me->receives = 0;
+    me->told = false;
+    me->problem[0] = '\0';
+    me->shortages = board->shortages;
+    if (!establish()) { /* nobody may be there yet, or any more: what counts is that it works in the end */
+        pause_us(5000);
+    } else {
+        ++me->shown->connections;
+        me->shown->state = CONNECTED;
+        good = (me->is_server ? talk_as_server() : talk_as_client()) && hang_up();
+        if (!good) lose();
+    }
+    me->shown->state = APART;
+    if (good) DO(end_part, &me->end);
+    return good;
+}
+
+static bool open_device(void) {
+    const Setup setup = {.at = device,
+                         .memory = me->memory,
+                         .bytes = sizeof *me->memory,
+                         .for_peers = true,
+                         .depth = queue_depth,
+                         .timeout_ms = connect_timeout_ms};
+    me->problem[0] = '\0';
+    me->shortages = board->shortages;
+    me->listening = false;
+    const bool opened = DO(end_open, &me->end, &setup);
+    if (opened) ++me->shown->opened;
+    if (!opened) report("unopened");
+    return opened;
+}
+
+static void close_device(void) {
+    DO(end_close, &me->end);
+    begin("between calls", false);
+    me->problem[0] = '\0';
+}
+
+static void* run_session(void* argument) {
+    me = argument;
+    while (!leaving()) {
+        if (open_device())
+            while (connect_once() && !leaving() && below(&me->random, 8) != 0) continue;
+        else
+            pause_us(5000);
+        close_device();
+    }
+    begin("done", true);
+    return NULL;
+}
+
+/* ---- What a worker does to itself -------------------------------------------------------------------------------- */
+
+static void on_alarm(int number) { (void)number; }
+
+/* Interrupts the sessions at short intervals; with SA_RESTART, calls have to go on. */
+static void storm(uint64_t* random) {
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = below(random, 2) == 0 ? SA_RESTART : 0};
+    const long interval_us = 300 + below(random, 5000);
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, interval_us}, {0, interval_us}}, NULL);
+    ++board->storms;
+    for (const uint64_t end = now() + 100000000; now() < end;) pause_us(5000); /* which the signals cut short */
+    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+}
+
+static rlim_t in_use(int resource) {
+    unsigned long pages = 0;
+    if (resource == RLIMIT_NPROC) return 0; /* it counts those of all processes of the user */
+    if (resource == RLIMIT_NOFILE) {
+        const int lowest = dup(STDOUT_FILENO);
+        if (lowest >= 0) close(lowest);
+        return (rlim_t)lowest;
+    }
+    FILE* const file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fscanf(file, "%lu", &pages) != 1) pages = RLIM_INFINITY / 4096;
+    if (file != NULL) fclose(file);
+    return (rlim_t)pages * 4096;
+}
+
+/* Resources run out for some milliseconds. */
+static void starve(uint64_t* random) {
+    static const int resources[] = {RLIMIT_NOFILE, RLIMIT_AS, RLIMIT_NPROC};
+    const int resource = resources[below(random, 3)];
+    struct rlimit before, less;
+    getrlimit(resource, &before);
+    less = before;
+    less.rlim_cur = in_use(resource) + (resource == RLIMIT_NOFILE ? below(random, 8)
+                                        : resource == RLIMIT_AS   ? below(random, 1 << 22)
+                                                                  : 0);
+    board->scarce = UINT64_MAX;
+    ++board->shortages;
+    if (setrlimit(resource, &less) != 0) say("problem: setrlimit: %s", strerror(errno));
+    pause_us(1000 + below(random, 50000));
+    setrlimit(resource, &before);
+    ++board->shortages;
+    board->scarce = now();
+}
+
+/* A child that ends, lives on, becomes another program, or opens a device of its own. */
+static void live_as_child(unsigned kind) {
+    static End own;
+    static uint8_t memory[4096];
+    const Setup setup = {.at = device, .memory = memory, .bytes = sizeof memory, .depth = queue_depth};
+    if (kind == 1) pause_us(300000);
+    if (kind == 2) execlp("sleep", "sleep", "0.3", (char*)NULL);
+    if (kind == 3) {
+        me = sessions[0];
+        me->problem[0] = '\0';
+        me->shortages = board->shortages;
+        if (!end_open(&own, &setup) || !end_prepare(&own)) report("unopened");
+        end_close(&own);
+    }
+    _exit(0);
+}
+
+static void fork_child(uint64_t* random) {
+    const unsigned kind = below(random, 4);
+    const pid_t child = fork();
+    if (child == 0) live_as_child(kind);
+    ++board->forks;
+}
+
+static void reap(int options) {
+    int status = 0;
+    while (waitpid(-1, &status, options) > 0)
+        if (status != 0) say("problem: a child ended with status %#x", (unsigned)status);
+}
+
+/* The same program starts anew in this process. What peers had with it has ended, as if it had been killed. */
+static void execute(char** argv) {
+    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+    signal(SIGALRM, SIG_IGN);
+    execv("/proc/self/exe", argv);
+    say("problem: execv: %s", strerror(errno));
+    _exit(2);
+}
+
+static void disturb(uint64_t* random) {
+    const unsigned kind = below(random, 8);
+    if (kind == 0)
+        storm(random);
+    else if (kind == 1)
+        starve(random);
+    else if (kind < 4)
+        fork_child(random);
+    pause_us(1000 + below(random, 40000));
+}
+
+/* A crash says where it was. */
+static void on_crash(int number) {
+    void* frames[40];
+    say("problem: signal %d", number);
+    backtrace_symbols_fd(frames, backtrace(frames, sizeof frames / sizeof *frames), STDOUT_FILENO);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* ---- From beginning to end --------------------------------------------------------------------------------------- */
+
+/* What must not be left: descriptors, mappings of files, threads. */
+static const char* const traces[] = {"/proc/self/fd", "/proc/self/map_files", "/proc/self/task"};
+enum { trace_count = 3 };
+
+static int count(const char* directory) {
+    int entries = 0;
+    DIR* const opened = opendir(directory);
+    while (opened != NULL && readdir(opened) != NULL) ++entries;
+    if (opened != NULL) closedir(opened);
+    return entries;
+}
+
+/* Threads of the library may still be ending. */
+static bool is_left(int kind, int before) {
+    int entries = count(traces[kind]);
+    for (int i = 0; i < 200 && entries > before; ++i, entries = count(traces[kind])) pause_us(10000);
+    if (entries > before) say("left: %d entries of %s instead of %d", entries, traces[kind], before);
+    return entries > before;
+}
+
+/* The memory of every second session is a mapping of a file that peers may map, too. */
+static void* new_memory(size_t bytes, bool shareable) {
+    int file = -1;
+    if (shareable) {
+        file = memfd_create("chaos", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (ftruncate(file, (off_t)bytes) != 0 || fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK) != 0) _exit(2);
+    }
+    void* const memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, shareable ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, file, 0);
+    if (memory == MAP_FAILED) _exit(2);
+    if (file >= 0) close(file);
+    return memory;
+}
+
+static void add_session(char* text, uint64_t* random) {
+    Session* const session = new_memory(sizeof *session, false);
+    char kind = 0;
+    if (sscanf(text, "%d:%c:%7[0-9]:%15s", &session->index, &kind, session->port, session->host) < 3) _exit(2);
+    session->is_server = kind == 's';
+    session->random = next(random);
+    session->memory = new_memory(sizeof *session->memory, below(random, 2) == 0);
+    session->shown = (SessionBoard*)(void*)(shared + board_sessions_at) + session->index;
+    session->own_area = next(random);
+    fill(session->memory->area, payload_limit, session->own_area);
+    session->shown->state = APART;
+    session->shown->progress = now();
+    sessions[session_count++] = session;
+}
+
+static void* cancel_me(void* argument) {
+    pause_us(1000000000);
+    return argument;
+}
+
+/* What is loaded once, for the first device or the first thread that is cancelled, is no leak. */
+static void warm_up(void) {
+    pthread_t thread;
+    void* frame = NULL;
+    backtrace(&frame, 1);
+    if (pthread_create(&thread, NULL, cancel_me, NULL) != 0) _exit(2);
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+    me = sessions[0];
+    for (bool opened = false; !opened && !leaving(); close_device())
+        if (!(opened = open_device())) pause_us(20000);
+    me = NULL;
+}
+
+int main(int argc, char** argv) {
+    if (argc < 8) return 2;
+    shared = mmap(NULL, board_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, atoi(argv[1]), 0);
+    if (shared == MAP_FAILED) return 2;
+    board = (WorkerBoard*)(void*)shared + atoi(argv[2]);
+    uint64_t random = strtoull(argv[3], NULL, 10);
+    disturbed = atoi(argv[4]) != 0;
+    board->shortages += board->shortages % 2; /* a predecessor may have been killed during one */
+    device = argv[5], own_host = argv[6];
+    signal(SIGALRM, SIG_IGN);
+    signal(SIGABRT, on_crash);
+    signal(SIGSEGV, on_crash);
+    for (int i = 7; i < argc; ++i) add_session(argv[i], &random);
+    warm_up();
+    int before[trace_count], left = 0;
+    for (int i = 0; i < trace_count; ++i) before[i] = count(traces[i]);
+    say("running");
+    for (size_t i = 0; i < session_count; ++i)
+        if (pthread_create(&sessions[i]->thread, NULL, run_session, sessions[i]) != 0) return 2;
+    while (!leaving()) {
+        if (disturbed)
+            disturb(&random);
+        else
+            pause_us(20000);
+        reap(WNOHANG);
+        if (board->order == EXECUTE) execute(argv);
+    }
+    for (size_t i = 0; i < session_count; ++i) pthread_join(sessions[i]->thread, NULL);
+    reap(0);
+    for (int i = 0; i < trace_count; ++i) left += is_left(i, before[i]);
+    return left;
+}
