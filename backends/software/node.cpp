@@ -175,7 +175,8 @@ bool Node::work_on_ready_links() noexcept {
     const int count = epoll_wait(links_fd_.get(), events.data(), static_cast<int>(events.size()), 0);
     bool arrived = false;
     for (int i = 0; i < count; ++i) {
-        const auto found = links_.find(events[static_cast<std::size_t>(i)].data.u64);
+        const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;  // a copy, because events are packed
+        const auto found = links_.find(id);
         if (found == links_.end()) continue;  // closed since
         const auto link = found->second;
         const bool has_frames = link->work();
