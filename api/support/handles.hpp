@@ -85,8 +85,10 @@ private:
     static void make_face(void* place) {
         static_assert((std::is_empty_v<Face> || sizeof(Face) <= slots.face_size) &&
                       std::is_trivially_destructible_v<Face>);
-        std::memset(place, 0, slots.face_size);
-        ::new (place) Face{};
+        if constexpr (slots.face_size != 0) {  // otherwise there is no place
+            std::memset(place, 0, slots.face_size);
+            ::new (place) Face{};
+        }
     }
 
     void* const handle_;
