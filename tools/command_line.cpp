@@ -68,6 +68,13 @@ std::uint32_t device_of(const std::string& name) {
     throw UsageError("no device has the address " + name + "; 'vi-info' lists the devices");
 }
 
+/// Boost replaces these in the text of an error, and does not end if what it puts there contains the same.
+void refuse_placeholders(std::string_view argument) {
+    for (const std::string_view name : {"%canonical_option%", "%option%", "%original_token%", "%value%", "%prefix%"})
+        if (argument.find(name) != argument.npos)
+            throw UsageError(fmt::format("'{}' contains {}, which no option can", argument, name));
+}
+
 }  // namespace
 
 options::typed_value<std::string>* text(const char* placeholder) {
@@ -81,6 +88,7 @@ options::typed_value<std::string>* text(const char* placeholder, const char* def
 options::typed_value<Count>* count(const char* placeholder) { return options::value<Count>()->value_name(placeholder); }
 
 options::variables_map parse(int argc, char** argv, const options::options_description& description) {
+    for (const char* const argument : std::span(argv, static_cast<std::size_t>(argc))) refuse_placeholders(argument);
     options::options_description all(description);
     auto add = all.add_options();
     add("target", options::value<std::string>());
