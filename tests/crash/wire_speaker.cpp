@@ -77,11 +77,16 @@ Talk Speaker::await_request() const {
     return talk;
 }
 
-void Speaker::accept(Talk& talk) const {
-    talk.segment().handshake.store(wire::Handshake::Accepted);
+void Speaker::accept(Talk& talk) const { accept(talk, acceptance(talk)); }
+
+HandshakeMessage Speaker::acceptance(const Talk& talk) const {
     EndpointAttributes attributes = talk.heard.attributes;
     attributes.access = {.remote_write = true, .remote_read = true};
-    const HandshakeMessage message = make_handshake(MessageType::Accepted, instance, attributes, {});
+    return make_handshake(MessageType::Accepted, instance, attributes, {});
+}
+
+void Speaker::accept(Talk& talk, const HandshakeMessage& message) const {
+    talk.segment().handshake.store(wire::Handshake::Accepted);
     must(send_message(talk.socket.get(), &message, sizeof message,
                       std::array{board_.get(), event_.get(), region_table}));
 }

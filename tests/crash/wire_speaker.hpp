@@ -46,9 +46,12 @@ public:
     Speaker();
 
     void listen(const Address& address);
+    void listen(UniqueFd listening) noexcept { listening_ = std::move(listening); }
     Talk await_request() const;
     /// Accepts a connection with all access rights.
     void accept(Talk& talk) const;
+    loopback::HandshakeMessage acceptance(const Talk& talk) const;
+    void accept(Talk& talk, const loopback::HandshakeMessage& message) const;
 
     /// Sends a request and receives the answer.
     Talk connect(const Address& address) const;

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <catch2/catch.hpp>
-#include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "tests/fuzz/mutator.hpp"
+#include "tools/port/mapping.hpp"
 #include "tools/port/rewrite.hpp"
-#include "tools/port/scan.hpp"
 
 using namespace viaduct::port;
 
@@ -262,38 +259,4 @@ TEST_CASE("port_rewrite: what is beside an #include stays") {
     CHECK(text("#include <vipl.h>\n#include <vipl.h> // again\n#include <vipl.h>\nVIP_UINT8 x;\n") ==
           "#include <librpma.h>\n // again\nuint8_t x;\n");
     CHECK(text("#include \\\n <vipl.h>\nVIP_UINT8 x;\n") == "#include <librpma.h>\nuint8_t x;\n");
-}
-
-TEST_CASE("port_rewrite: sources that were changed at random") {
-    const std::string seed =
-        "#include <vipl.h>\n#if 0\n#define A(x) #x \\\n VipOpenNic(x)\n#endif\n/* c */ // d\nchar *s = R\"x(a)x\" "
-        "\"b\\n\" 'c';\n"
-        "int f() { VIP_PVOID p, q; VIP_RETURN r = VipDisconnect(vi); dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG);\n"
-        "VipDestroyVi(a->b[3]); a.DiscriminatorLen = 1 << 3; x = (int)&p; while (VipRecvDone(vi, &d)) {} 1'0 }\n"
-        "VipDestroyPtag(nic,\n VIP_INVALID_PTAG); dat_ep_disconnect(\n DAT_HANDLE_NULL,\n DAT_CLOSE_ABRUPT_FLAG);\n";
-    const auto octets = std::as_bytes(std::span(seed));
-    viaduct::fuzz::Mutator mutator;
-    // Each round lets libclang read three sources.
-    for (unsigned round = 0; round < viaduct::fuzz::rounds() / 100; ++round) {
-        viaduct::fuzz::Octets source(octets.begin(), octets.end());
-        for (unsigned i = 0; i < 4; ++i) mutator.mutate(source, octets, 4096);
-        const std::string text(reinterpret_cast<const char*>(source.data()), source.size());
-        const Tokens tokens = tokenize(text);
-        std::size_t position = 0;
-        bool sound = true;
-        for (const Token& token : tokens.all) {
-            sound = sound && token.offset >= position && token.end > token.offset && token.end <= text.size() &&
-                    token.line <= tokens.lines;
-            position = token.end;
-        }
-        if (!sound) FAIL("bad tokens of: " << text);
-        std::uint32_t disabled = 0;
-        std::vector<Warning> warnings;
-        find_warnings(tokens, find_uses(tokens, disabled), warnings);
-        for (const char* target : {"rpma", "dat"}) {  // throws if replacements overlap
-            INFO("source: " << text);
-            const Rewriting result = rewrite(text, target);
-            if (result.replaced == 0 && result.todos.empty() && result.text != text) FAIL("changed: " << text);
-        }
-    }
 }

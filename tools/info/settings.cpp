@@ -39,9 +39,8 @@ constexpr std::array<std::string_view, 18> names{"VIADUCT_BACKEND",
                                                  "DAT_OVERRIDE"};
 
 /// What programs and tests of Viaduct pass on; nobody means these.
-constexpr std::array<std::string_view, 5> internal_names{"VIADUCT_TRACE_BOARD", "VIADUCT_POWER_CUT_REPORT",
-                                                         "VIADUCT_CRASH_SEED", "VIADUCT_FUZZ_ROUNDS",
-                                                         "VIADUCT_FUZZ_SEED"};
+constexpr std::array<std::string_view, 3> internal_names{"VIADUCT_TRACE_BOARD", "VIADUCT_POWER_CUT_REPORT",
+                                                         "VIADUCT_CRASH_SEED"};
 
 template <class Names>
 std::string problem_of_choice(std::string_view value, const Names& choices) {
