@@ -154,14 +154,14 @@ Json settings_of(const ReportContext& context) {
             {"op", std::string(measure::text_of(parameters.operation))},
             {"mode", std::string(measure::text_of(parameters.mode))},
             {"memory", std::string(measure::text_of(parameters.memory))},
-            {"reliability", std::string(measure::text_of(parameters.reliability))},
             {"direction", std::string(measure::text_of(parameters.direction))},
             {"window", parameters.window},
+            {"open", parameters.open},
+            {"reliability", std::string(measure::text_of(parameters.reliability))},
             {"segments", parameters.segments},
             {"batch", parameters.batch},
             {"queues", parameters.queues},
-            {"threads", parameters.threads},
-            {"open", parameters.open}};
+            {"threads", parameters.threads}};
 }
 
 /// A field of CSV, quoted where it has to be.
