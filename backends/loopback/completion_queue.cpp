@@ -285,7 +285,6 @@ void CompletionQueue::disarm() noexcept {
 
 Status CompletionQueue::arm(Arm what) noexcept {
     if (channel_ == nullptr) return {Code::InvalidState, "the completion queue has no channel"};
-    if (channel_->fd() < 0) return {Code::NoResources, "the channel has no descriptor"};
     {
         const LockGuard guard(lock_);
         if (!is(armed)) {

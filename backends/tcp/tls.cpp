@@ -19,6 +19,7 @@
 
 #include "backends/software/messages.hpp"
 #include "backends/support/shared_library.hpp"
+#include "core/base/fork.hpp"
 #include "core/log.hpp"
 
 #define VIADUCT_TEXT_OF(macro) VIADUCT_TEXT(macro)
@@ -72,12 +73,19 @@ struct OpenSsl {
     VIADUCT_OPENSSL(VIADUCT_MEMBER)
 #undef VIADUCT_MEMBER
     BIO_METHOD* sockets = nullptr;
-    OSSL_LIB_CTX* context = nullptr;
 
     /// Null if it cannot be used.
     static const OpenSsl* get() noexcept {
         static const OpenSsl openssl;
-        return openssl.context != nullptr ? &openssl : nullptr;
+        return openssl.sockets != nullptr ? &openssl : nullptr;
+    }
+
+    /// For new contexts of TLS; null: out of memory. A forked child makes one of its own: in that of the parent, other
+    /// threads may have held locks.
+    OSSL_LIB_CTX* context() const noexcept {
+        const LockGuard lock(mutex_);
+        if (context_ == nullptr) context_ = OSSL_LIB_CTX_new();
+        return context_;
     }
 
 private:
@@ -97,15 +105,23 @@ private:
             BIO_meth_set_read(sockets, receive);
             BIO_meth_set_write(sockets, send);
             BIO_meth_set_ctrl(sockets, control);
-            context = OSSL_LIB_CTX_new();
-        }
-        if (context == nullptr)
+        } else {
             log(LogLevel::Error, "tcp: cannot authenticate peers: %s lacks what is needed", library_name);
+        }
+    }
+
+    static void forget_context(void* openssl) noexcept {
+        auto& own = *static_cast<OpenSsl*>(openssl);
+        own.mutex_.assume_held();
+        own.context_ = nullptr;
     }
 
     static int receive(BIO* bio, char* to, int size) noexcept;
     static int send(BIO* bio, const char* from, int size) noexcept;
     static long control(BIO*, int command, long, void*) noexcept { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+
+    mutable ProcessMutex mutex_{forget_context, this};
+    mutable OSSL_LIB_CTX* context_ VIADUCT_GUARDED_BY(mutex_) = nullptr;
 };
 
 using Session = std::unique_ptr<SSL_SESSION, decltype(&::SSL_SESSION_free)>;
@@ -207,8 +223,10 @@ Result<TlsContext> make_tls_context(const Policy& policy) {
     if (OpenSsl::get() == nullptr) return Status(Code::Unsupported, "there is no usable libssl");
     const OpenSsl& openssl = *OpenSsl::get();
     openssl.ERR_clear_error();
-    const TlsContext context(openssl.SSL_CTX_new_ex(openssl.context, nullptr, openssl.TLS_method()),
-                             [](SSL_CTX* context) { OpenSsl::get()->SSL_CTX_free(context); });
+    OSSL_LIB_CTX* const library = openssl.context();
+    const TlsContext context(
+        library == nullptr ? nullptr : openssl.SSL_CTX_new_ex(library, nullptr, openssl.TLS_method()),
+        [](SSL_CTX* context) { OpenSsl::get()->SSL_CTX_free(context); });
     if (context == nullptr) return Status(Code::NoResources, "OpenSSL is out of memory");
     SSL_CTX* const raw = context.get();
     openssl.SSL_CTX_ctrl(raw, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, nullptr);

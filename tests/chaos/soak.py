@@ -16,7 +16,7 @@ from fleet import APIS, Failed, Fleet
 from hosts import FAR, NEAR, Hosts, enter
 
 SAMPLES = 240  # in all
-LEAST_INTERVAL_S = 0.25
+LEAST_INTERVAL_S = 0.1
 SERIES = {"rss": "RSS (KiB)", "pss": "PSS (KiB)", "descriptors": "descriptors", "mappings": "mappings",
           "threads": "threads", "latency": "round trips of a batch (µs)"}
 # What may be added in the second part of the time, in these units and as a share of the median.
@@ -93,7 +93,7 @@ class Soak:
         for (label, series), points in self.samples.items():
             points = points[len(points) // 2:]
             points = points[::-(-len(points) // MOST_COMPARED)]
-            if len(points) < 8:
+            if len(points) < 4:
                 raise Failed(f"{label}: only {len(points)} samples")
             slope, tau = trend(points)
             added = slope * (points[-1][0] - points[0][0])
