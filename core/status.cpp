@@ -34,6 +34,7 @@ const char* to_string(Code code) noexcept {
 
 Status Status::from_errno(int sys_errno, const char* where) noexcept {
     switch (sys_errno) {
+        case EAGAIN:
         case ENOMEM:
         case EMFILE:
         case ENFILE:

@@ -57,6 +57,12 @@ void Connection::lose(const char* why) noexcept {
     if (owner_ != nullptr) owner_->request_break();
 }
 
+/// Without memory for what it has to remember, the connection would wait forever.
+void Connection::lack_memory() noexcept {
+    log(LogLevel::Error, "%s: out of memory: a connection is lost", node_.transport().name());
+    if (owner_ != nullptr) owner_->request_break();
+}
+
 void Connection::link_lost(const Status& why) noexcept {
     const auto keep = shared_from_this();
     node_.forget_closing(*this);
@@ -94,9 +100,15 @@ void Connection::was_sent(const FrameHeader& header) noexcept {
     sizes_.push(static_cast<std::uint32_t>(size_of(header)));
 }
 
+bool Connection::has_room(std::size_t frames) noexcept {
+    const bool has = sizes_.reserve(sizes_.size() + frames);
+    if (!has) lack_memory();
+    return has;
+}
+
 bool Connection::send(FrameHeader header, std::span<const std::byte> payload) noexcept {
     header = complete(header, payload.size());
-    if (!may_send(header) || !sizes_.reserve(sizes_.size() + 1)) return false;
+    if (!may_send(header) || !has_room(1)) return false;
     if (!link_->send(header, payload, *this)) return false;
     was_sent(header);
     return true;
@@ -125,7 +137,7 @@ std::optional<std::uint64_t> Connection::send_fragments(FrameHeader header, std:
         if (!may_send(next, static_cast<std::uint32_t>(count), bytes + count * sizeof next)) break;
         bytes += part;
     } while (++count < headers.size() && bytes < left);
-    if (count == 0 || !sizes_.reserve(sizes_.size() + count)) return std::nullopt;
+    if (count == 0 || !has_room(count)) return std::nullopt;
     std::array<iovec, support::max_pieces> pieces;
     const std::size_t used = support::to_iovecs(sges, moved, bytes, pieces);
     const std::size_t sent = link_->send(std::span(headers).first(count), std::span(pieces).first(used), *this, there);
@@ -146,8 +158,7 @@ void Connection::wait_for(std::vector<std::weak_ptr<Connection>>& list) noexcept
     });
     if (added.ok()) return;
     is_blocked_ = false;
-    log(LogLevel::Error, "%s: out of memory: a connection is lost", node_.transport().name());
-    if (owner_ != nullptr) owner_->request_break();
+    lack_memory();
 }
 
 void Connection::acknowledge() noexcept {
@@ -231,9 +242,7 @@ void Connection::hold(const Frame& frame, bool last) noexcept {
         held_.insert(held_.end(), frame.payload.begin(), frame.payload.end());
         return {};
     });
-    if (held.ok()) return;
-    log(LogLevel::Error, "%s: out of memory: a connection is lost", node_.transport().name());
-    owner_->request_break();
+    if (!held.ok()) lack_memory();
 }
 
 void Connection::handle_held() noexcept {

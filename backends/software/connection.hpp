@@ -146,6 +146,8 @@ private:
     void handle_held() noexcept;
     void hold(const Frame& frame, bool last) noexcept;
     void finished(const FrameHeader& header) noexcept;
+    void lack_memory() noexcept;
+    bool has_room(std::size_t frames) noexcept;
     bool may_send(const FrameHeader& header, std::uint32_t ahead_requests = 0,
                   std::uint64_t ahead_bytes = 0) const noexcept;
     void was_sent(const FrameHeader& header) noexcept;

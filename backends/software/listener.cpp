@@ -158,6 +158,7 @@ Result<std::unique_ptr<viaduct::Listener>> Listener::create(std::shared_ptr<Node
     auto port = Port::get(*listener->node_, support::port_for(local.service));
     if (!port.ok()) return port.status();
     if (!(*port)->admits(local.service, sharing)) return Status(Code::Busy, "the service has a listener");
+    if (listener->flag_.fd() < 0) return Status::from_errno(errno, "eventfd");
     listener->exclusive_ = sharing == Sharing::Exclusive;
     (*port)->add(*listener);
     listener->port_ = std::move(*port);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/software/regions.hpp"
 
+#include <span>
+
 #include "backends/support/memory_map.hpp"
 #include "backends/support/persistence.hpp"
 #include "backends/support/random.hpp"
@@ -8,10 +10,11 @@
 namespace viaduct::software {
 
 std::uint32_t Regions::take_key() const noexcept {
-    while (true) {
-        const auto key = support::random_number<std::uint32_t>();
-        if (key != 0 && !regions_.contains(key) && !has(key)) return key;
-    }
+    std::uint32_t key = 0;
+    do
+        if (!support::fill_random(std::as_writable_bytes(std::span(&key, 1))).ok()) return 0;
+    while (key == 0 || regions_.contains(key) || has(key));
+    return key;
 }
 
 std::optional<RegionView> Regions::find_region(std::uint32_t key) const noexcept {
@@ -28,6 +31,7 @@ Result<std::uint32_t> Regions::add(void* address, std::uint64_t length, std::uin
     const std::uint32_t flags = (memory.value().writable ? support::region_flags::writable_pages : 0) |
                                 (memory.value().has_file ? support::region_flags::file : 0);
     const std::uint32_t key = take_key();
+    if (key == 0) return Status(Code::NoResources, "the system gives no random number for a key");
     regions_.emplace(key, RegionView{.base = reinterpret_cast<std::uint64_t>(address),
                                      .length = length,
                                      .domain = domain,

@@ -21,12 +21,4 @@ inline Status fill_random(std::span<std::byte> bytes) noexcept {
     return {};
 }
 
-/// The system never fails to give a few bytes once it has started.
-template <class Number>
-Number random_number() noexcept {
-    Number number = 0;
-    while (!fill_random(std::as_writable_bytes(std::span(&number, 1))).ok()) continue;
-    return number;
-}
-
 }  // namespace viaduct::support

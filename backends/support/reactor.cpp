@@ -10,6 +10,15 @@
 #include "core/base/waiting.hpp"
 
 namespace viaduct::support {
+namespace {
+
+constexpr std::uint32_t watched_events = EPOLLIN | EPOLLRDHUP;
+
+std::uint64_t data_for(int fd, std::uint32_t number) noexcept {
+    return std::uint64_t{number} << 32 | static_cast<std::uint32_t>(fd);
+}
+
+}  // namespace
 
 Status Reactor::open() noexcept {
     epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
@@ -74,7 +83,7 @@ Status Reactor::watch(int fd, const std::shared_ptr<ReactorClient>& client) {
         return next_number_++;
     }();
     // Without the lock, because this may wake the agent, which takes it.
-    const Status status = add(fd, EPOLLIN | EPOLLRDHUP, std::uint64_t{number} << 32 | static_cast<std::uint32_t>(fd));
+    const Status status = add(fd, watched_events, data_for(fd, number));
     if (status.ok()) return {};
     const LockGuard lock(mutex_);
     watches_.erase(fd);
@@ -90,6 +99,15 @@ void Reactor::unwatch(int fd) noexcept {
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
     const LockGuard lock(mutex_);
     watches_.erase(fd);
+}
+
+void Reactor::pause(int fd, bool pauses) noexcept {
+    epoll_event event{.events = pauses ? 0 : watched_events, .data = {}};
+    {
+        const LockGuard lock(mutex_);
+        event.data.u64 = data_for(fd, watches_.find(fd)->second.number);
+    }
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
 }
 
 Status Reactor::call_for(int fd, void (*on_readable)() noexcept) noexcept {

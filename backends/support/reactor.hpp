@@ -81,6 +81,9 @@ public:
     Status watch(int fd, const std::shared_ptr<ReactorClient>& client);
     void unwatch(int fd) noexcept;
 
+    /// Stops or continues the calls for a descriptor that is watched, which needs no resources.
+    void pause(int fd, bool pauses) noexcept;
+
     /// Calls on_deadline once, if the client still exists by then. Throws std::bad_alloc.
     void call_at(const Deadline& deadline, const std::shared_ptr<ReactorClient>& client);
 

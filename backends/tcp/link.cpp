@@ -409,9 +409,12 @@ bool Link::push() noexcept {
         const iovec rest{.iov_base = out_.data() + out_begin_, .iov_len = out_.size() - out_begin_};
         const std::ptrdiff_t count = write({&rest, 1});
         if (count <= 0) {
-            if (errno != EAGAIN) break;  // the connection is broken, which its other direction will say
-            expect_room(true);
-            return false;
+            if (errno == EAGAIN) {
+                expect_room(true);
+                return false;
+            }
+            shutdown(fd(), SHUT_RDWR);  // the connection is broken, which its other direction will say
+            break;
         }
         out_begin_ += static_cast<std::size_t>(count);
         node_.count_moved(static_cast<std::size_t>(count));

@@ -81,16 +81,16 @@ void Port::on_readable(int) noexcept {
     turn_away(status.sys_errno() == EMFILE ? support::lack_of_descriptors : status);
     reserve_.reset();
     if (!greet_clients(true).ok()) reserve_descriptor();
-    node_.agent().unwatch(socket_.get());
-    (void)support::guarded([&]() -> Status {
+    const Status continues = support::guarded([&]() -> Status {
         node_.agent().call_at(Deadline::after(accept_pause), keep);
         return {};
     });
+    if (continues.ok()) node_.agent().pause(socket_.get(), true);
 }
 
 void Port::on_deadline() noexcept {
     if (!reserve_) reserve_descriptor();
-    (void)support::guarded([this] { return node_.agent().watch(socket_.get(), shared_from_this()); });
+    node_.agent().pause(socket_.get(), false);
 }
 
 }  // namespace viaduct::tcp

@@ -33,9 +33,10 @@
     DO(BIO_new) DO(BIO_set_data) DO(BIO_set_flags) \
     DO(BIO_set_init) DO(ERR_clear_error) DO(ERR_peek_error) \
     DO(ERR_reason_error_string) DO(EVP_Digest) DO(EVP_sha256) \
-    DO(OPENSSL_init_ssl) DO(OSSL_LIB_CTX_new) DO(SSL_CIPHER_find) \
+    DO(OPENSSL_init_ssl) DO(ERR_get_error) DO(OSSL_LIB_CTX_new) DO(SSL_CIPHER_find) \
     DO(SSL_CTX_ctrl) DO(SSL_CTX_free) DO(SSL_CTX_load_verify_file) \
     DO(SSL_CTX_new_ex) DO(SSL_CTX_set_alpn_select_cb) DO(SSL_CTX_set_ciphersuites) \
+    DO(SSL_CTX_set_info_callback) \
     DO(SSL_CTX_set_num_tickets) DO(SSL_CTX_set_psk_find_session_callback) DO(SSL_CTX_set_psk_use_session_callback) \
     DO(SSL_set_session_id_context) DO(SSL_CTX_set_verify) DO(SSL_CTX_use_PrivateKey_file) \
     DO(SSL_CTX_use_certificate_chain_file) DO(SSL_SESSION_free) DO(SSL_SESSION_new) \
@@ -67,6 +68,8 @@ constexpr std::string_view key_label = "Viaduct tcp 1 pre-shared key";
 /// The application protocols (RFC 7301), which say whether both sides encrypt once hands are shaken.
 constexpr std::string_view encrypting = "viaduct/1/encrypted";
 constexpr std::string_view authenticating = "viaduct/1/authenticated";
+
+constexpr const char* no_memory = "OpenSSL is out of memory";
 
 struct OpenSsl {
 #define VIADUCT_MEMBER(NAME) decltype(&::NAME) NAME = nullptr;  // NOLINT(bugprone-macro-parentheses): it is declared
@@ -174,16 +177,17 @@ struct TlsCallbacks {
         return transfer(bio, call, BIO_FLAGS_WRITE);
     }
 
-    static Tls& of(SSL* ssl) noexcept { return *static_cast<Tls*>(OpenSsl::get()->SSL_get_ex_data(ssl, 0)); }
+    static Tls& of(const SSL* ssl) noexcept { return *static_cast<Tls*>(OpenSsl::get()->SSL_get_ex_data(ssl, 0)); }
+
+    static void on_state(const SSL* ssl, int where, int value) noexcept {
+        if (where == SSL_CB_WRITE_ALERT && (value & UINT8_MAX) == SSL_AD_INTERNAL_ERROR) of(ssl).failed_ = true;
+    }
 
     static int use_key(SSL* ssl, const EVP_MD*, const unsigned char** identity, std::size_t* size,
                        SSL_SESSION** session) noexcept {
-        const Policy& policy = of(ssl).policy_;
-        const std::string_view name = policy.identity();
-        const auto key = policy.key();
-        if (!key.ok()) return 0;
-        *session = session_for(ssl, key.value());
-        if (*session == nullptr) return 0;
+        Tls& tls = of(ssl);
+        const std::string_view name = tls.policy_.identity();
+        if (!tls.find_session(session)) return 0;
         *identity = reinterpret_cast<const unsigned char*>(name.data());
         *size = name.size();
         return 1;
@@ -193,13 +197,10 @@ struct TlsCallbacks {
         Tls& tls = of(ssl);
         *session = nullptr;
         if (std::string_view(reinterpret_cast<const char*>(identity), size) != tls.policy_.identity()) {
-            tls.refusal_ = tls.policy_.advice_for_another_kind();
+            tls.refusal_ = {Code::PermissionDenied, tls.policy_.advice_for_another_kind()};
             return 1;
         }
-        const auto key = tls.policy_.key();
-        if (!key.ok()) return 0;
-        *session = session_for(ssl, key.value());
-        return *session != nullptr ? 1 : 0;
+        return tls.find_session(session) ? 1 : 0;
     }
 
     static int choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* size,
@@ -227,15 +228,16 @@ Result<TlsContext> make_tls_context(const Policy& policy) {
     const TlsContext context(
         library == nullptr ? nullptr : openssl.SSL_CTX_new_ex(library, nullptr, openssl.TLS_method()),
         [](SSL_CTX* context) { OpenSsl::get()->SSL_CTX_free(context); });
-    if (context == nullptr) return Status(Code::NoResources, "OpenSSL is out of memory");
+    if (context == nullptr) return Status(Code::NoResources, no_memory);
     SSL_CTX* const raw = context.get();
     openssl.SSL_CTX_ctrl(raw, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, nullptr);
     openssl.SSL_CTX_ctrl(raw, SSL_CTRL_MODE, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER,
                          nullptr);
     openssl.SSL_CTX_ctrl(raw, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, nullptr);
-    openssl.SSL_CTX_set_ciphersuites(raw, ciphers);
+    if (openssl.SSL_CTX_set_ciphersuites(raw, ciphers) != 1) return Status(Code::NoResources, no_memory);
     openssl.SSL_CTX_set_num_tickets(raw, 0);  // nothing follows the handshake
     openssl.SSL_CTX_set_alpn_select_cb(raw, TlsCallbacks::choose_protocol, nullptr);
+    openssl.SSL_CTX_set_info_callback(raw, TlsCallbacks::on_state);
     openssl.SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
     if (const Certificate* const certificate = policy.certificate()) {
         const bool usable = openssl.SSL_CTX_use_certificate_chain_file(raw, certificate->chain.c_str()) == 1 &&
@@ -268,7 +270,7 @@ Result<std::unique_ptr<Tls>> Tls::start(const TlsContext& context, const Policy&
                                         bool encrypt) {
     const OpenSsl& openssl = *OpenSsl::get();
     openssl.ERR_clear_error();
-    const auto exhausted = [] { return Status(Code::NoResources, "OpenSSL is out of memory"); };
+    const auto exhausted = [] { return Status(Code::NoResources, no_memory); };
     std::unique_ptr<Tls> tls(new Tls(policy, fd, role, encrypt));
     tls->ssl_ = openssl.SSL_new(context.get());
     if (tls->ssl_ == nullptr) return exhausted();
@@ -277,7 +279,7 @@ Result<std::unique_ptr<Tls>> Tls::start(const TlsContext& context, const Policy&
     openssl.BIO_set_data(bio, tls.get());
     openssl.BIO_set_init(bio, 1);
     openssl.SSL_set_bio(tls->ssl_, bio, bio);
-    openssl.SSL_set_ex_data(tls->ssl_, 0, tls.get());
+    if (openssl.SSL_set_ex_data(tls->ssl_, 0, tls.get()) != 1) return exhausted();
     if (role == Role::Server) {
         // Without it, a server that asks for certificates accepts no pre-shared key; a client must have none.
         openssl.SSL_set_session_id_context(tls->ssl_, reinterpret_cast<const unsigned char*>("viaduct"), 7);
@@ -296,11 +298,19 @@ Tls::~Tls() {
     if (ssl_ != nullptr) OpenSsl::get()->SSL_free(ssl_);
 }
 
+/// Makes the session of this side's key, or remembers why there is none.
+bool Tls::find_session(SSL_SESSION** session) noexcept {
+    const auto key = policy_.key();
+    *session = key.ok() ? session_for(ssl_, key.value()) : nullptr;
+    if (*session == nullptr) refusal_ = key.ok() ? Status(Code::NoResources, no_memory) : key.status();
+    return *session != nullptr;
+}
+
 /// Reads nothing. What is not TLS may be a peer that does not authenticate, or one of an earlier version.
 Status Tls::look_at_first_bytes() noexcept {
     std::array<char, 12> first{};
     const ssize_t count = recv(fd_, first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
-    if (count < 0) return {};
+    if (count < 0) return errno == EAGAIN ? Status() : Status::from_errno(errno, "recv");  // it has said nothing yet
     if (count == 0) return {Code::Unreachable, "the peer has closed the socket"};
     looked_ = true;
     constexpr char handshake = 22;
@@ -344,11 +354,18 @@ Status Tls::shake_hands() noexcept {
 /// Translates what OpenSSL says into what the user can do.
 Status Tls::failure() noexcept {
     const OpenSsl& openssl = *OpenSsl::get();
-    const unsigned long error = openssl.ERR_peek_error();
+    unsigned long error = 0;
+    bool failed = failed_;  // OpenSSL itself, for instance without memory
+    while (const unsigned long next = openssl.ERR_get_error()) {
+        error = next;
+        failed = failed || ERR_GET_LIB(error) != ERR_LIB_SSL || ERR_COMMON_ERROR(error);
+    }
     if (error == 0) return {Code::Unreachable, "the peer has closed the socket during the handshake"};
     const char* const text = openssl.ERR_reason_error_string(error);
     log(LogLevel::Debug, "tcp: handshake: %s", text != nullptr ? text : "unknown error");
-    if (refusal_ != nullptr) return {Code::PermissionDenied, refusal_};
+    if (!refusal_.ok()) return refusal_;
+    if (failed && ERR_GET_REASON(error) != SSL_R_CERTIFICATE_VERIFY_FAILED)
+        return {Code::NoResources, text != nullptr ? text : no_memory};
     constexpr int alert = 1000;  // added by OpenSSL to the numbers of alerts
     switch (ERR_GET_REASON(error)) {
         case alert + 40:   // handshake_failure: the peer does not know this kind of key

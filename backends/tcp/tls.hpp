@@ -12,6 +12,7 @@
 #include "viaduct/status.hpp"
 
 struct ssl_st;
+struct ssl_session_st;
 struct ssl_ctx_st;
 
 namespace viaduct::tcp {
@@ -60,6 +61,7 @@ private:
     Tls(const Policy& policy, int fd, Role role, bool encrypt) noexcept
         : policy_(policy), fd_(fd), role_(role), encrypts_(encrypt) {}
     Status look_at_first_bytes() noexcept;
+    bool find_session(ssl_session_st** session) noexcept;
     Status failure() noexcept;
     std::ptrdiff_t result(int done) noexcept;
 
@@ -69,7 +71,8 @@ private:
     bool encrypts_;
     bool looked_ = false;  // at the first bytes of the peer
     bool wants_to_write_ = false;
-    const char* refusal_ = nullptr;  // why this side does not accept the key of the peer
+    bool failed_ = false;  // as the peer was told
+    Status refusal_;       // why this side has or accepts no key
     ssl_st* ssl_ = nullptr;
 };
 
