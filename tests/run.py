@@ -50,7 +50,7 @@ SUITES = {
     "conformance": [*CONFORMANCE, "tests/conformance/routes/all", "daplviaduct"],
     "dapl": [*DAT, "tests/dapl/all"],
     "hosts": [*DAT, *CONFORMANCE, "tools/all", "bindings/python/all", "viaduct_contract_tests", "tests/faults/all",
-              "tests/hosts/all", "tests/interop/all"],
+              "tests/hosts/all", "tests/interop/all", "tests/failures/all"],
     "crash": ["tests/crash/all"],
     "chaos": [*DAT, "tests/chaos/all"],
     "failures": ["tests/failures/all"],

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <dat2/udat.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 enum { MESSAGE = 64, LARGE = 256 * 1024, WRITTEN = 32 * 1024, QUEUE_LENGTH = 64, DTOS = 8 };
@@ -36,11 +37,16 @@ static int receives_posted;
 static bool posted; /* a send was posted but not waited for */
 static bool second_stands;
 
+static DAT_NAME_PTR ia_name(void) {
+    char* name = getenv("CONFORMANCE_IA");
+    return name != NULL ? name : (DAT_NAME_PTR) "viaduct-lo";
+}
+
 /* Loads the provider in advance, because the dynamic linker reports failures without a reason. */
 void prepare(void) {
     DAT_IA_HANDLE kept;
     DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-    CHECK_EQ(dat_ia_open((DAT_NAME_PTR) "viaduct-lo", QUEUE_LENGTH, &async, &kept), DAT_SUCCESS);
+    CHECK_EQ(dat_ia_open(ia_name(), QUEUE_LENGTH, &async, &kept), DAT_SUCCESS);
 }
 
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
@@ -71,7 +77,7 @@ static Outcome open_ia(void) {
     second_stands = posted = false;
     receives_posted = 0;
     first = second = (End){0};
-    return OUTCOME(dat_ia_open((DAT_NAME_PTR) "viaduct-lo", QUEUE_LENGTH, &async, &ia));
+    return OUTCOME(dat_ia_open(ia_name(), QUEUE_LENGTH, &async, &ia));
 }
 
 static Outcome create_pz(void) { return OUTCOME(dat_pz_create(ia, &pz)); }
@@ -126,7 +132,7 @@ static Outcome create_second(void) {
 
 static struct sockaddr_in address(int port) {
     return (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_port = htons(port == 0 ? 0 : port_of(port)), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        .sin_family = AF_INET, .sin_port = htons(port == 0 ? 0 : port_of(port)), .sin_addr = {inet_addr(host())}};
 }
 
 static DAT_COMM tcp = {AF_INET, SOCK_STREAM, IPPROTO_TCP};
@@ -188,11 +194,12 @@ static Outcome completed(DAT_EVD_HANDLE evd) {
     if (outcome == NOT_YET) return complain("no completion comes");
     if (outcome != DONE) return outcome;
     posted = evd == sends ? false : posted;
-    DAT_DTO_COMPLETION_STATUS status = event.event_number == DAT_RMR_BIND_COMPLETION_EVENT
-                                           ? event.event_data.rmr_completion_event_data.status
-                                           : event.event_data.dto_completion_event_data.status;
+    const bool bound = event.event_number == DAT_RMR_BIND_COMPLETION_EVENT;
+    DAT_DTO_COMPLETION_STATUS status =
+        bound ? event.event_data.rmr_completion_event_data.status : event.event_data.dto_completion_event_data.status;
     if (status == DAT_DTO_SUCCESS) return DONE;
     if (!failing_here || status == DAT_DTO_ERR_FLUSHED || status == DAT_DTO_ERR_TRANSPORT) return BROKEN;
+    if (bound && status == DAT_DTO_ERR_LOCAL_PROTECTION) return BROKEN; /* no status says that memory is lacking */
     return complain("a completion has the status %d", (int)status);
 }
 

@@ -37,7 +37,7 @@ static bool readable(int fd, int timeout_ms) { return poll(&(struct pollfd){fd, 
 /* ---- Objects ----------------------------------------------------------------------------------------------------- */
 
 static Outcome find_device(void) {
-    return OUTCOME(rpma_utils_get_ibv_context("127.0.0.1", RPMA_UTIL_IBV_CONTEXT_LOCAL, &device));
+    return OUTCOME(rpma_utils_get_ibv_context(host(), RPMA_UTIL_IBV_CONTEXT_LOCAL, &device));
 }
 static Outcome create_peer(void) { return OUTCOME(rpma_peer_new(device, &peer)); }
 
@@ -70,7 +70,7 @@ static const char* port(int number) {
 /* The descriptor is non-blocking. */
 static Outcome listen_at(int number, struct rpma_ep** ep) {
     int fd = -1;
-    Outcome outcome = OUTCOME(rpma_ep_listen(peer, "127.0.0.1", port(number), ep));
+    Outcome outcome = OUTCOME(rpma_ep_listen(peer, host(), port(number), ep));
     if (outcome == DONE) outcome = ENDED(rpma_ep_get_fd(*ep, &fd));
     if (outcome == DONE) CHECK(fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
     return outcome;
@@ -165,7 +165,7 @@ static Outcome post_receive(void) {
 
 static Outcome request_to(int number) {
     Outcome outcome = delete_connection();
-    return outcome == DONE ? OUTCOME(rpma_conn_req_new(peer, "127.0.0.1", port(number), cfg, &req)) : outcome;
+    return outcome == DONE ? OUTCOME(rpma_conn_req_new(peer, host(), port(number), cfg, &req)) : outcome;
 }
 
 static Outcome next_event(enum rpma_conn_event* event) {

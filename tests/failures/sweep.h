@@ -74,6 +74,8 @@ typedef struct {
     atomic_bool listening;   /* the server listens */
     atomic_bool refused;     /* the client has received the rejection that it requested */
     atomic_bool second;      /* the client's second connection is established */
+    atomic_bool grown;       /* a process holds more than before this life */
+    atomic_int repeats;      /* of this life */
     atomic_int connection;   /* of a ConnectionState; begin_connection() and leave() change it */
 } Shared;
 
@@ -82,6 +84,9 @@ extern Role role;            /* of this process */
 extern bool failing_here;    /* whether calls fail in this process in this life */
 extern uint8_t* heap_memory; /* HEAP_BYTES of private memory */
 extern uint8_t* file_memory; /* FILE_BYTES, a mapping of a sealed memfd */
+
+/* Returns the address of the device: CONFORMANCE_ADDRESS or 127.0.0.1. */
+const char* host(void);
 
 /* Returns a port that no other case uses. There are two. */
 uint16_t port_of(int number);

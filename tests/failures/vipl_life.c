@@ -3,6 +3,7 @@
  */
 #include "sweep.h"
 
+#include <arpa/inet.h>
 #include <vipl.h>
 
 enum { MESSAGE = 64, LARGE = 256 * 1024, WRITTEN = 32 * 1024, CQ_ENTRIES = 64 };
@@ -158,11 +159,13 @@ static Outcome write_file(void) {
 /* ---- Connecting -------------------------------------------------------------------------------------------------- */
 
 static VIP_NET_ADDRESS* address_of(NetAddress* place, int service) {
-    const VIP_UINT8 bytes[] = {127, 0, 0, 1, (VIP_UINT8)(port_of(service) >> 8), (VIP_UINT8)port_of(service)};
+    const uint32_t to = inet_addr(host());
+    const VIP_UINT8 bytes[] = {(VIP_UINT8)(port_of(service) >> 8), (VIP_UINT8)port_of(service)};
     memset(place, 0, sizeof *place);
     place->address.HostAddressLen = 4;
     place->address.DiscriminatorLen = 2;
-    memcpy(place->address.HostAddress, bytes, sizeof bytes);
+    memcpy(place->address.HostAddress, &to, sizeof to);
+    memcpy(place->address.HostAddress + sizeof to, bytes, sizeof bytes);
     return &place->address;
 }
 

@@ -13,13 +13,13 @@ static void need_malloc(void) {
 }
 
 /* Returns the number of failures after which the call succeeded, and how often the call failed. */
-static long sweep_with(void (*begin_to_fail)(long count), Sweep under_test, long *refusals) {
+static long sweep_with(bool onwards, Sweep under_test, long *refusals) {
     need_malloc();
     for (long n = 0;; ++n) {
         if (under_test.prepare != NULL) under_test.prepare();
-        begin_to_fail(n);
+        fail_calls_of_thread(CALL_malloc, n + 1, onwards);
         const Return rc = under_test.call();
-        const long failures = lift_allocation_limit();
+        const long failures = restore_calls();
         if (rc == under_test.usual && under_test.undo != NULL) under_test.undo();
         if (failures == 0) {
             CHECK_RC(rc, under_test.usual);
@@ -34,8 +34,8 @@ static long sweep_with(void (*begin_to_fail)(long count), Sweep under_test, long
 }
 
 static long sweep(Sweep under_test, long *refusals) {
-    if (!under_test.once) sweep_with(fail_one_allocation, under_test, refusals);
-    return sweep_with(limit_allocations, under_test, refusals);
+    if (!under_test.once) sweep_with(false, under_test, refusals);
+    return sweep_with(true, under_test, refusals);
 }
 
 void allocates(Sweep under_test) {
@@ -52,14 +52,14 @@ void may_allocate(Sweep under_test) {
 /* If the first and all following allocations may fail, so may each single one. */
 void allocates_nothing(Sweep under_test) {
     long refusals = 0;
-    CHECK_EQ(sweep_with(limit_allocations, under_test, &refusals), 0);
+    CHECK_EQ(sweep_with(true, under_test, &refusals), 0);
 }
 
 void succeeds_without_memory(Return (*call)(void)) {
     need_malloc();
-    limit_allocations(0);
+    fail_calls_of_thread(CALL_malloc, 1, true);
     const Return rc = call();
-    lift_allocation_limit();
+    restore_calls();
     CHECK_RC(rc, 0);
 }
 

@@ -9,8 +9,8 @@
 #ifndef SWEEP_H
 #define SWEEP_H
 
+#include "../../support/failing_calls.h"
 #include "conformance.h"
-#include "failing_malloc.h"
 
 /* A call under test, and functions that prepare and undo it, which may be NULL. */
 typedef struct {

@@ -145,25 +145,14 @@ TEST(connect_reject) {
 }
 
 /* Within one host the answer leaves by sendmsg(2), for which the system needs memory. */
-static int system_lacks_memory;
-
-#if !UNDER_SANITIZER
-ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
-    if (!system_lacks_memory) return syscall(SYS_sendmsg, fd, message, flags);
-    errno = ENOBUFS;
-    return -1;
-}
-#endif
-
 TEST(connect_reject__no_memory_for_the_answer) {
     Task task;
-    if (UNDER_SANITIZER) skip("a sanitizer has taken sendmsg");
     find_request(&task);
     if (is_hardware(end)) skip("the device sends the answer");
-    system_lacks_memory = 1;
+    fail_calls_of_thread(CALL_sendmsg, 1, true);
     CHECK_RC(call_connect_reject(), VIP_ERROR_RESOURCE);
     CHECK_RC(call_connect_reject(), VIP_ERROR_RESOURCE);
-    system_lacks_memory = 0;
+    restore_calls();
     CHECK_RC(call_connect_reject(), VIP_SUCCESS);
     finish(&task);
     CHECK_RC(request.rc, VIP_REJECT);
@@ -351,9 +340,9 @@ static void fill_without_memory(VIP_RETURN (*post)(VIP_VI_HANDLE, VIP_DESCRIPTOR
     memset(descriptors, 0, count * sizeof *descriptors);
     CHECK_RC(VipRegisterMem(end->nic, descriptors, count * sizeof *descriptors, &attribs, &handle), VIP_SUCCESS);
     for (VIP_ULONG i = 0; i < count; ++i) {
-        limit_allocations(0);
+        fail_calls_of_thread(CALL_malloc, 1, true);
         VIP_RETURN rc = post(end->vi, &descriptors[i], handle);
-        lift_allocation_limit();
+        restore_calls();
         if (rc == VIP_SUCCESS) continue;
         CHECK_RC(rc, VIP_ERROR_RESOURCE);
         ++lacking;
