@@ -141,7 +141,6 @@ enum { EAI_MEMORY = -10, ERR_LIB_SSL = 20, ERR_R_MALLOC_FAILURE = 256 | (1 << 18
 
 #define X(kind, result, code) FORWARD(kind, kind, true, result)
 SYSTEM_CALLS(X)
-RDMA_CALLS(X)
 #undef X
 FORWARD(open, open, true, -1)
 FORWARD(fopen, open, true, 0)
@@ -165,7 +164,7 @@ long syscall(long number, ...) {
     return ((long (*)(long, ...))next_syscall)(number, given[0], given[1], given[2], given[3], given[4], given[5]);
 }
 
-/* ---- OpenSSL ----------------------------------------------------------------------------------------------------- */
+/* ---- Functions that the backends look up ------------------------------------------------------------------------- */
 
 static void (*new_error)(void);
 static void (*set_error)(int library, int reason, const char* format, ...);
@@ -184,12 +183,18 @@ static bool refuse_with_error(CallKind kind) {
 OPENSSL_CALLS(X)
 #undef X
 
+#define X(name, result, code)     \
+    static Function* next_##name; \
+    static long fail_##name(PARAMETERS) { return refuse(CALL_##name) ? (result) : next_##name(ARGUMENTS); }
+RDMA_CALLS(X)
+#undef X
+
 static const struct {
     const char* name;
     Function **next, *replacement;
 } replaced[] = {
 #define X(name, result, code) {#name, &next_##name, fail_##name},
-    OPENSSL_CALLS(X)
+    OPENSSL_CALLS(X) RDMA_CALLS(X)
 #undef X
 };
 
@@ -198,8 +203,10 @@ void* dlsym(void* library, const char* name) {
     for (size_t i = 0; i < sizeof replaced / sizeof *replaced; ++i) {
         if (found == NULL || strcmp(replaced[i].name, name) != 0) continue;
         *(void**)replaced[i].next = found;
-        *(void**)&new_error = look_up(library, "ERR_new");
-        *(void**)&set_error = look_up(library, "ERR_set_error");
+        if (new_error == NULL) {
+            *(void**)&new_error = look_up(library, "ERR_new");
+            *(void**)&set_error = look_up(library, "ERR_set_error");
+        }
         found = *(void* const*)&replaced[i].replacement;
     }
     return found;

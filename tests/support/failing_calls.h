@@ -52,7 +52,7 @@
     X(SSL_read, -1, 0)         \
     X(SSL_write, -1, 0)
 
-/* Of the backend verbs. */
+/* Of the backend verbs, which looks them up, too. */
 #define RDMA_CALLS(X)                       \
     X(ibv_get_device_list, 0, ENOMEM)       \
     X(ibv_open_device, 0, ENOMEM)           \
