@@ -42,7 +42,7 @@ void add_test_options(options::options_description& description) {
     auto add = description.add_options();
     add("test,t", text("NAME", "latency"), "latency, bandwidth, rate (of messages) or connect");
     add("op", text("NAME", "send"),
-        "send, write or read; send-immediate, write-immediate, flush, flush-persistent, atomic-write, fetch-add, "
+        "send, write, read, send-immediate, write-immediate, flush, flush-persistent, atomic-write, fetch-add or "
         "compare-swap");
     add("sizes,s", text("LIST"),
         "message sizes, such as 8,64,4K,1M or 8..1M (default: 8 for rate, otherwise 8,64,512,4K,32K,256K,1M)");

@@ -60,7 +60,6 @@ bool CompletionQueue::ready() noexcept {
 
 Status CompletionQueue::arm(Arm what) noexcept {
     if (channel_ == nullptr) return {Code::InvalidState, "the completion queue has no channel"};
-    if (channel_->fd() < 0) return {Code::NoResources, "the channel has no descriptor"};
     const Node::Guard guard(node_);
     if (armed_) {
         if (what == Arm::Any) armed_for_ = Arm::Any;

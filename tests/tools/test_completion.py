@@ -71,8 +71,12 @@ def test_values(tool):
     expect("rpma", tool, "--api", "=", "r")
     expect("vipl dat rpma core", tool, "--api", "=")
     expect("loopback verbs tcp", tool, "--backend", "")
-    expect("send write read", tool, "--op", "")
+    if os.path.basename(tool) == "vi-ping":
+        expect("send write read", tool, "--op", "")
     if os.path.basename(tool) == "vi-perf":
+        expect("send send-immediate", tool, "--op", "se")
+        expect("atomic-write", tool, "--op", "a")
+        expect("delivery reception unreliable", tool, "--reliability", "")
         expect("latency bandwidth rate connect", tool, "--test", "")
         expect("latency bandwidth rate connect", tool, "-t", "")
         expect("polling blocking", tool, "--mode", "")

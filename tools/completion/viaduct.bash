@@ -14,7 +14,7 @@ _viaduct_options() {
             sub(/, by .*$/, "", text)
             sub(/ +$/, "", text)
             if (takes == "value") sub(/^.* of /, "", text)
-            values = text ~ /^[a-z0-9]+(, [a-z0-9]+)* or [a-z0-9]+$/ ? text : ""
+            values = text ~ /^[a-z0-9-]+(, [a-z0-9-]+)* or [a-z0-9-]+$/ ? text : ""
             gsub(/, | or /, " ", values)
             print name, short, takes, values
             name = ""

@@ -56,7 +56,9 @@ typedef struct {
 /* Where a peer of any API finds the memory. */
 typedef struct {
     uint64_t address;
+    uint64_t size; /* 0 where only the peer knows it */
     uint32_t key;
+    uint32_t usage; /* of a region of librpma, otherwise 0 */
 } Key;
 
 /* Private data from the peer. */

@@ -135,12 +135,15 @@ static inline void end_describe(End* end, Key* key) {
     if (size != sizeof descriptor) fail("rpma_mr_get_descriptor_size", "another size");
     CALL(rpma_mr_get_descriptor, end->region, descriptor);
     memcpy(&key->address, descriptor + end_address_at, sizeof key->address);
+    memcpy(&key->size, descriptor + end_size_at, sizeof key->size);
     memcpy(&key->key, descriptor + end_key_at, sizeof key->key);
+    key->usage = descriptor[end_usage_at];
 }
 
 static inline void end_learn(End* end, const Key* key) {
-    const uint64_t size = UINT32_MAX; /* the peer checks whether an operation stays within the memory */
-    uint8_t descriptor[end_descriptor_bytes] = {[end_usage_at] = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST};
+    const uint64_t size = key->size != 0 ? key->size : UINT32_MAX; /* the peer checks whether it stays within */
+    const uint32_t usage = key->usage != 0 ? key->usage : RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST;
+    uint8_t descriptor[end_descriptor_bytes] = {[end_usage_at] = (uint8_t)usage};
     memcpy(descriptor + end_address_at, &key->address, sizeof key->address);
     memcpy(descriptor + end_size_at, &size, sizeof size);
     memcpy(descriptor + end_key_at, &key->key, sizeof key->key);

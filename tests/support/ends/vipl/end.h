@@ -181,7 +181,9 @@ static inline const char* end_event(End* end) {
     }
 }
 
-static inline void end_describe(End* end, Key* key) { *key = (Key){(uintptr_t)end->setup.memory, end->memory}; }
+static inline void end_describe(End* end, Key* key) {
+    *key = (Key){.address = (uintptr_t)end->setup.memory, .key = end->memory};
+}
 static inline void end_learn(End* end, const Key* key) { end->there = *key; }
 
 /* The end that disconnects is not told of it. */
