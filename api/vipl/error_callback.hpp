@@ -11,8 +11,8 @@
 
 namespace viaduct::vipl {
 
-/// Calls the error handler, for one error at a time, on a separate thread. The thread exists from the beginning, so that
-/// no error is lost when threads are scarce.
+/// Calls the error handler, for one error at a time, on a separate thread. The thread exists from the beginning, so
+/// that no error is lost when threads are scarce.
 class ErrorReporter {
 public:
     using Handler = void (*)(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error);

@@ -27,11 +27,11 @@ Result<Place> find_place(const HostAddress& host) {
     if (!created.ok()) return created.status();
     const IdOwner& id = created.value();
     SocketAddress address(host, 0);
+    errno = 0;
     const bool bound = address.valid() && rdma_bind_addr(id.get(), address.get()) == 0;
     if (const Status status = Status::from_errno(errno, "rdma_bind_addr"); !bound && status.code() == Code::NoResources)
         return status;
-    if (!bound || id->verbs == nullptr)
-        return Status(Code::Unreachable, "no RDMA device at the address", errno);
+    if (!bound || id->verbs == nullptr) return Status(Code::Unreachable, "no RDMA device at the address", errno);
     return Place{.device = ibv_get_device_name(id->verbs->device), .port = id->port_num};
 }
 

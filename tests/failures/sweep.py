@@ -13,7 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 APIS = "vipl", "dat", "rpma"
-IN_GUEST = ["CONFORMANCE_ADDRESS=10.0.0.3", "CONFORMANCE_IA=viaduct-rxe3", "VIADUCT_DEVICE=viaduct-rxe3"]
+IN_GUEST = ["CONFORMANCE_ADDRESS=10.0.0.3", "CONFORMANCE_IA=viaduct-veth3", "VIADUCT_DEVICE=viaduct-veth3"]
 ON = {  # what runs a program on a backend
     "loopback": [],
     "tcp": ["python3", "tests/hosts/hosts.py", "--alone"],
