@@ -22,6 +22,7 @@ SERIES = {"rss": "RSS (KiB)", "pss": "PSS (KiB)", "descriptors": "descriptors", 
 # What may be added in the second part of the time, in these units and as a share of the median.
 TOLERATED = {"rss": (512, 0.03), "pss": (512, 0.03), "descriptors": (0.5, 0), "mappings": (4, 0), "threads": (0.5, 0),
              "latency": (50, 0.5)}
+TIMED_S = 600  # what passes in less time tells of the machine's other work rather than of ours
 TREND = 0.4  # Kendall's tau; below it the values go up and down
 MOST_COMPARED = 120  # samples of the second part
 
@@ -96,10 +97,12 @@ class Soak:
             if len(points) < 4:
                 raise Failed(f"{label}: only {len(points)} samples")
             slope, tau = trend(points)
-            added = slope * (points[-1][0] - points[0][0])
+            seconds = points[-1][0] - points[0][0]
+            added = slope * seconds
             units, share = TOLERATED[series]
             tolerated = max(units, share * statistics.median(value for _, value in points))
-            yield label, series, slope, added, added > tolerated and tau > TREND
+            judged = series != "latency" or seconds >= TIMED_S
+            yield label, series, slope, added, judged and added > tolerated and tau > TREND
 
     def write(self, directory):
         directory.mkdir(parents=True, exist_ok=True)
