@@ -164,7 +164,7 @@ long syscall(long number, ...) {
     return ((long (*)(long, ...))next_syscall)(number, given[0], given[1], given[2], given[3], given[4], given[5]);
 }
 
-/* ---- Functions that the backends look up ------------------------------------------------------------------------- */
+/* ---- Functions of libraries that are loaded when they are needed ------------------------------------------------- */
 
 static void (*new_error)(void);
 static void (*set_error)(int library, int reason, const char* format, ...);
@@ -177,15 +177,13 @@ static bool refuse_with_error(CallKind kind) {
     return true;
 }
 
-#define X(name, result, code)     \
-    static Function* next_##name; \
-    static long fail_##name(PARAMETERS) { return refuse_with_error(CALL_##name) ? (result) : next_##name(ARGUMENTS); }
+#define REPLACE(name, refuses, result) \
+    static Function* next_##name;      \
+    static long fail_##name(PARAMETERS) { return refuses(CALL_##name) ? (result) : next_##name(ARGUMENTS); }
+#define X(name, result, code) REPLACE(name, refuse_with_error, result)
 OPENSSL_CALLS(X)
 #undef X
-
-#define X(name, result, code)     \
-    static Function* next_##name; \
-    static long fail_##name(PARAMETERS) { return refuse(CALL_##name) ? (result) : next_##name(ARGUMENTS); }
+#define X(name, result, code) REPLACE(name, refuse, result)
 RDMA_CALLS(X)
 #undef X
 
@@ -203,11 +201,11 @@ void* dlsym(void* library, const char* name) {
     for (size_t i = 0; i < sizeof replaced / sizeof *replaced; ++i) {
         if (found == NULL || strcmp(replaced[i].name, name) != 0) continue;
         *(void**)replaced[i].next = found;
-        if (new_error == NULL) {
-            *(void**)&new_error = look_up(library, "ERR_new");
-            *(void**)&set_error = look_up(library, "ERR_set_error");
-        }
         found = *(void* const*)&replaced[i].replacement;
+    }
+    if (found != NULL && strncmp(name, "SSL_", 4) == 0) {
+        *(void**)&new_error = look_up(library, "ERR_new");
+        *(void**)&set_error = look_up(library, "ERR_set_error");
     }
     return found;
 }

@@ -41,7 +41,7 @@
     X(process_vm_readv, -1, EPERM)     \
     X(process_vm_writev, -1, EPERM)
 
-/* Of the backend tcp, which looks them up. They leave an error in the queue of OpenSSL. */
+/* Of the backend tcp. They leave an error in the queue of OpenSSL. */
 #define OPENSSL_CALLS(X)       \
     X(SSL_CTX_new_ex, 0, 0)    \
     X(SSL_new, 0, 0)           \
@@ -52,7 +52,7 @@
     X(SSL_read, -1, 0)         \
     X(SSL_write, -1, 0)
 
-/* Of the backend verbs, which looks them up, too. */
+/* Of the backend verbs. */
 #define RDMA_CALLS(X)                       \
     X(ibv_get_device_list, 0, ENOMEM)       \
     X(ibv_open_device, 0, ENOMEM)           \
