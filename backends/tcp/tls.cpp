@@ -310,7 +310,9 @@ bool Tls::find_session(SSL_SESSION** session) noexcept {
 Status Tls::look_at_first_bytes() noexcept {
     std::array<char, 12> first{};
     const ssize_t count = recv(fd_, first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
-    if (count < 0) return errno == EAGAIN ? Status() : Status::from_errno(errno, "recv");  // it has said nothing yet
+    if (count < 0 && errno == EAGAIN) return {};  // it has said nothing yet
+    if (count < 0 && errno == ENOMEM) return Status::from_errno(errno, "recv");
+    if (count < 0) return {Code::Unreachable, "the peer cannot be reached", errno};
     if (count == 0) return {Code::Unreachable, "the peer has closed the socket"};
     looked_ = true;
     constexpr char handshake = 22;
