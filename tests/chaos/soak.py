@@ -5,6 +5,7 @@ hours, over loopback and over tcp between two hosts. What each process uses is s
 as curves (SVG) to the directory. It fails if anything grows; docs/reliability.md has the rule."""
 import collections
 import csv
+import math
 import os
 import pathlib
 import re
@@ -24,6 +25,7 @@ TOLERATED = {"rss": (512, 0.03), "pss": (512, 0.03), "descriptors": (0.5, 0), "m
              "latency": (50, 0.5)}
 TIMED_S = 600  # what passes in less time tells of the machine's other work rather than of ours
 TREND = 0.4  # Kendall's tau; below it the values go up and down
+DEVIATIONS = 5  # at least, so that few values in random order show no trend
 MOST_COMPARED = 120  # samples of the second part
 
 
@@ -35,6 +37,11 @@ def usage(process):
     return [int(re.search(r"VmRSS:\s+(\d+)", status)[1]), int(re.search(r"\nPss:\s+(\d+)", rollup)[1]),
             len(os.listdir(at / "fd")), len((at / "maps").read_text(encoding="utf-8").splitlines()),
             int(re.search(r"Threads:\s+(\d+)", status)[1])]
+
+
+def least_trend(count):
+    """Returns the tau above which so many values rise."""
+    return max(TREND, DEVIATIONS * math.sqrt(2 * (2 * count + 5) / (9 * count * (count - 1))))
 
 
 def trend(points):
@@ -102,7 +109,7 @@ class Soak:
             units, share = TOLERATED[series]
             tolerated = max(units, share * statistics.median(value for _, value in points))
             judged = series != "latency" or seconds >= TIMED_S
-            yield label, series, slope, added, judged and added > tolerated and tau > TREND
+            yield label, series, slope, added, judged and added > tolerated and tau > least_trend(len(points))
 
     def write(self, directory):
         directory.mkdir(parents=True, exist_ok=True)
