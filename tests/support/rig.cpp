@@ -184,13 +184,8 @@ bool Port::quiet() {
 }
 
 std::vector<Completion> take(CompletionQueue& queue, std::size_t count, const Where& where) {
-    std::vector<Completion> taken(count);
-    std::size_t have = 0;
-    while (have < count) {
-        const std::size_t more = queue.wait(std::span(taken).subspan(have), patience());
-        require(more != 0, "a completion is missing", where);
-        have += more;
-    }
+    std::vector<Completion> taken;
+    while (taken.size() < count) taken.push_back(must(queue.wait(patience()), where));
     return taken;
 }
 
