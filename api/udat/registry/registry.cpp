@@ -95,8 +95,7 @@ const char* Registry::describe(DAT_RETURN_SUBTYPE lacking, const Offer& wanted, 
     if (lacking != DAT_NAME_NOT_REGISTERED && wanted.major == 1) {
         const char* const reason = explain(
             "the program was built with <dat/udat.h>, the headers of DAT 1.%u, and linked with libdat2.so.2, the "
-            "library "
-            "of DAT 2.0: link it with -ldat",
+            "library of DAT 2.0: link it with -ldat",
             wanted.minor);
         log(LogLevel::Warning, "dat_ia_open: %s", reason);
         return reason;

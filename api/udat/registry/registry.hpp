@@ -84,9 +84,9 @@ private:
     const char* describe(DAT_RETURN_SUBTYPE lacking, const Offer& wanted, bool known) const;
     DAT_RETURN_SUBTYPE lacking_everywhere(const std::vector<Entry>& entries, const Offer& wanted) const;
 
-    const std::vector<Entry> entries_;  // from dat.conf
-
     static void renew(void* registry) noexcept;
+
+    const std::vector<Entry> entries_;  // from dat.conf
 
     mutable ProcessMutex mutex_{renew, this};
     std::condition_variable_any change_;
