@@ -197,46 +197,45 @@ public:
     /// The process at the other end of the connection, or 0 if there is none or it is not known. As counters().
     virtual pid_t peer_process() const noexcept { return 0; }
 
-    // As post_send() and post_receive() with one signaled request that has one piece, no immediate data, and is not
+    using PostInterface::post_receive;
+    using PostInterface::post_send;
+    const Status* post_send(const SendRequest& request) noexcept override {
+        std::size_t posted = 0;
+        return kept(post_send({&request, 1}, posted));
+    }
+    const Status* post_receive(const ReceiveRequest& request) noexcept override {
+        std::size_t posted = 0;
+        return kept(post_receive({&request, 1}, posted));
+    }
+
+    // As post_send() or post_receive() of one signaled request that has one piece, no immediate data, and is not
     // fenced or solicited. The arguments are passed in registers. Null if the request was posted, otherwise the error;
     // see kept().
     virtual const Status* send_one(std::uint64_t context, void* address, std::uint32_t length,
                                    std::uint32_t key) noexcept {
         const Sge piece{address, key, length};
-        return post_one(SendRequest{.context = context, .opcode = Opcode::Send, .sges = {&piece, 1}});
+        return post_send(SendRequest{.context = context, .opcode = Opcode::Send, .sges = {&piece, 1}});
     }
     virtual const Status* write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
                                     std::uint64_t remote_address, std::uint32_t remote_key) noexcept {
         const Sge piece{address, key, length};
-        return post_one(SendRequest{.context = context,
-                                    .opcode = Opcode::RdmaWrite,
-                                    .remote = {remote_address, remote_key},
-                                    .sges = {&piece, 1}});
+        return post_send(SendRequest{.context = context,
+                                     .opcode = Opcode::RdmaWrite,
+                                     .remote = {remote_address, remote_key},
+                                     .sges = {&piece, 1}});
     }
     virtual const Status* read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
                                    std::uint64_t remote_address, std::uint32_t remote_key) noexcept {
         const Sge piece{address, key, length};
-        return post_one(SendRequest{.context = context,
-                                    .opcode = Opcode::RdmaRead,
-                                    .remote = {remote_address, remote_key},
-                                    .sges = {&piece, 1}});
+        return post_send(SendRequest{.context = context,
+                                     .opcode = Opcode::RdmaRead,
+                                     .remote = {remote_address, remote_key},
+                                     .sges = {&piece, 1}});
     }
     virtual const Status* receive_one(std::uint64_t context, void* address, std::uint32_t length,
                                       std::uint32_t key) noexcept {
         const Sge piece{address, key, length};
-        return post_one(ReceiveRequest{.context = context, .sges = {&piece, 1}});
-    }
-
-private:
-    const Status* post_one(const SendRequest& request) noexcept {
-        if (try_post_send(request)) return nullptr;
-        std::size_t posted = 0;
-        return kept(post_send({&request, 1}, posted));
-    }
-    const Status* post_one(const ReceiveRequest& request) noexcept {
-        if (try_post_receive(request)) return nullptr;
-        std::size_t posted = 0;
-        return kept(post_receive({&request, 1}, posted));
+        return post_receive(ReceiveRequest{.context = context, .sges = {&piece, 1}});
     }
 };
 

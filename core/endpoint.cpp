@@ -191,16 +191,6 @@ Status Endpoint::modify(const EndpointAttributes& attributes, std::shared_ptr<Pr
     return {};
 }
 
-Status Endpoint::post(const SendRequest& request) noexcept {
-    std::size_t posted = 0;
-    return endpoint_->post_send({&request, 1}, posted);
-}
-
-Status Endpoint::post(const ReceiveRequest& request) noexcept {
-    std::size_t posted = 0;
-    return endpoint_->post_receive({&request, 1}, posted);
-}
-
 Status Endpoint::bind(MemoryWindow& window, const BindRequest& request) noexcept {
     return backend().bind(Internals::backend(window),
                           {.context = request.context,

@@ -180,8 +180,10 @@ VIP_RETURN Vi::post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noex
     SendRequest request;
     if (read_plain_send(*descriptor, limits(), request)) [[likely]] {
         descriptor->CS.Status = 0;
-        if (Internals::try_post_send(*endpoint_, request)) [[likely]]
+        const Status* const failure = Internals::post(*endpoint_, request);
+        if (failure == nullptr) [[likely]]
             return VIP_SUCCESS;
+        return not_posted(*failure, descriptor, QueueKind::Send);
     }
     return check_and_post_send(descriptor, memory);
 }
@@ -192,8 +194,10 @@ VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) n
     ReceiveRequest request;
     if (read_plain_receive(*descriptor, request)) [[likely]] {
         descriptor->CS.Status = 0;
-        if (Internals::try_post_receive(*endpoint_, request)) [[likely]]
+        const Status* const failure = Internals::post(*endpoint_, request);
+        if (failure == nullptr) [[likely]]
             return VIP_SUCCESS;
+        return not_posted(*failure, descriptor, QueueKind::Receive);
     }
     return check_and_post_receive(descriptor, memory);
 }

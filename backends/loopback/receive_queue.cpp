@@ -82,7 +82,7 @@ void ReceiveQueue::detach(bool reject) noexcept {
 
 // ---- The common case ---------------------------------------------------------------------------------------------
 
-/// Queues a receive of one SGE, if there is room. Otherwise post() handles it.
+/// Queues a receive of one SGE, if there is room. Otherwise enqueue() handles it.
 inline ReceiveQueue::Posted ReceiveQueue::post_directly(const ReceiveRequest& request) noexcept {
     if (!has_room() || request.sges.size() != 1 || !ring_.is_attached()) return Posted::No;
     const Sge& sge = request.sges[0];
@@ -95,54 +95,50 @@ inline ReceiveQueue::Posted ReceiveQueue::post_directly(const ReceiveRequest& re
     return ring_.add_receive() ? Posted::MustRing : Posted::Yes;
 }
 
-bool ReceiveQueue::try_post(const ReceiveRequest& request) noexcept {
+const Status* ReceiveQueue::post(const ReceiveRequest& request) noexcept {
     if (!lock().try_lock_as_owner()) [[unlikely]]
-        return try_post_slowly(request);
+        return post_generally(request);
     const Posted posted = post_directly(request);
     if (posted == Posted::MustRing) [[unlikely]]
         return ring_as_owner();
     lock().unlock_as_owner();
-    return posted != Posted::No;
+    return posted == Posted::No ? post_generally(request) : nullptr;
 }
 
-bool ReceiveQueue::ring_as_owner() noexcept {
+const Status* ReceiveQueue::ring_as_owner() noexcept {
     ring_.ring_producer();
     lock().unlock_as_owner();
-    return true;
+    return nullptr;
+}
+
+const Status* ReceiveQueue::post_generally(const ReceiveRequest& request) noexcept {
+    std::size_t posted = 0;
+    return backend::kept(post({&request, 1}, posted));
 }
 
 const Status* ReceiveQueue::receive_one(std::uint64_t context, void* address, std::uint32_t length,
                                         std::uint32_t key) noexcept {
     if (!lock().try_lock_as_owner()) [[unlikely]]
-        return receive_one_slowly(context, address, length, key);
+        return receive_one_generally(context, address, length, key);
     const Sge sge{address, key, length};
     const Posted posted = post_directly({.context = context, .sges = {&sge, 1}});
-    if (posted == Posted::MustRing) [[unlikely]] {
-        ring_as_owner();
-        return nullptr;
-    }
+    if (posted == Posted::MustRing) [[unlikely]]
+        return ring_as_owner();
     lock().unlock_as_owner();
-    return posted != Posted::No ? nullptr : receive_one_slowly(context, address, length, key);
+    return posted == Posted::No ? receive_one_generally(context, address, length, key) : nullptr;
 }
 
-const Status* ReceiveQueue::receive_one_slowly(std::uint64_t context, void* address, std::uint32_t length,
-                                               std::uint32_t key) noexcept {
+const Status* ReceiveQueue::receive_one_generally(std::uint64_t context, void* address, std::uint32_t length,
+                                                  std::uint32_t key) noexcept {
     const Sge sge{address, key, length};
-    const ReceiveRequest request{.context = context, .sges = {&sge, 1}};
-    std::size_t posted = 0;
-    return backend::kept(post_all({&request, 1}, posted));
+    return post_generally({.context = context, .sges = {&sge, 1}});
 }
 
-bool ReceiveQueue::try_post_slowly(const ReceiveRequest& request) noexcept {
-    std::size_t posted = 0;
-    return post_all({&request, 1}, posted).ok();
-}
-
-Status ReceiveQueue::post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
+Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
     const LockGuard guard(lock());
     return support::post_each(requests, posted, [this](const ReceiveRequest& request) VIADUCT_REQUIRES(lock()) {
         const Posted directly = post_directly(request);
-        if (directly == Posted::No) return post(request);
+        if (directly == Posted::No) return enqueue(request);
         if (directly == Posted::MustRing) ring_.ring_producer();
         return Status();
     });
@@ -282,7 +278,7 @@ inline void ReceiveQueue::confirm_if_due(std::uint8_t seen) noexcept {
 
 // ---- The general case --------------------------------------------------------------------------------------------
 
-Status ReceiveQueue::post(const ReceiveRequest& request) noexcept try {
+Status ReceiveQueue::enqueue(const ReceiveRequest& request) noexcept try {
     return post_in_order(request);
 } catch (const std::bad_alloc&) {
     return {Code::NoResources, "out of memory"};

@@ -30,9 +30,9 @@ public:
     const RingConsumer& ring() const noexcept { return ring_; }
 
     /// Post requests; see backend::Endpoint. They take the lock.
-    bool try_post(const ReceiveRequest& request) noexcept;
+    const Status* post(const ReceiveRequest& request) noexcept;
     const Status* receive_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key) noexcept;
-    Status post_all(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
+    Status post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
     void progress() noexcept override;
     bool poll_one_as_owner(Completion& out) noexcept override VIADUCT_RELEASE(lock());
 
@@ -97,10 +97,9 @@ private:
 
     // The common case of a post and of a message.
     [[gnu::always_inline]] Posted post_directly(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(lock());
-    [[gnu::noinline]] bool ring_as_owner() noexcept VIADUCT_RELEASE(lock());
-    [[gnu::noinline]] const Status* receive_one_slowly(std::uint64_t context, void* address, std::uint32_t length,
-                                                       std::uint32_t key) noexcept;
-    [[gnu::noinline]] bool try_post_slowly(const ReceiveRequest& request) noexcept;
+    [[gnu::noinline]] const Status* ring_as_owner() noexcept VIADUCT_RELEASE(lock());
+    [[gnu::noinline]] const Status* receive_one_generally(std::uint64_t context, void* address, std::uint32_t length,
+                                                          std::uint32_t key) noexcept;
     template <Kind kind>
     [[gnu::always_inline]] bool deliver(const wire::Slot& slot, std::uint8_t flags, const Receive& receive,
                                         Completion& out) noexcept VIADUCT_REQUIRES(lock());
@@ -112,7 +111,8 @@ private:
     [[gnu::noinline]] bool confirm_as_owner() noexcept VIADUCT_RELEASE(lock());
 
     // All other cases.
-    [[gnu::noinline]] Status post(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] const Status* post_generally(const ReceiveRequest& request) noexcept;
+    [[gnu::noinline]] Status enqueue(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(lock());
 
     // For ReceiveOrder, which is called with the lock held.
     Endpoint& endpoint() noexcept { return endpoint_; }

@@ -135,7 +135,7 @@ unsigned SendQueue::direct_uses(const RegionView& region) const noexcept {
 
 /// Executes a request of one SGE right away, from the first check to the completion. Returns Posted::No, without any
 /// effect, if the request has to wait or to fail, or is neither a send of one slot nor RDMA to memory that is mapped
-/// here. Then post() handles it.
+/// here. Then enqueue() handles it.
 template <SendQueue::Kind kind, Opcode opcode>
 inline SendQueue::Posted SendQueue::post_directly(const SendRequest& request) noexcept {
     const std::uint32_t length = request.sges[0].length;
@@ -157,64 +157,54 @@ inline SendQueue::Posted SendQueue::post_any_directly(const SendRequest& request
     }
 }
 
-inline Status SendQueue::post_one(const SendRequest& request) noexcept {
-    const Posted directly = post_any_directly(request);
-    if (directly == Posted::No) return post(request);
-    if (directly == Posted::MustRing) ring_.ring();
-    return {};
-}
-
 /// There is one instance for each operation, because the registers that one of them needs would be saved for all.
 template <Opcode opcode>
-bool SendQueue::try_post_as(const SendRequest& request) noexcept {
+const Status* SendQueue::post_as(const SendRequest& request) noexcept {
     if (request.sges.size() != 1 || !lock().try_lock_as_owner()) [[unlikely]]
-        return try_post_slowly(request);
+        return post_generally(request);
     const Posted posted = post_directly<Kind::Short, opcode>(request);
     if (posted == Posted::No) [[unlikely]]
         return post_as_owner<opcode>(request);
     if (posted == Posted::MustRing) [[unlikely]]
         return ring_as_owner();
     lock().unlock_as_owner();
-    return true;
+    return nullptr;
 }
 
-/// The rest of try_post_as() for what is not short.
+/// The rest of post_as() for what is not short.
 template <Opcode opcode>
-bool SendQueue::post_as_owner(const SendRequest& request) noexcept {
+const Status* SendQueue::post_as_owner(const SendRequest& request) noexcept {
     const Posted posted = post_directly<Kind::Any, opcode>(request);
     if (posted == Posted::MustRing) ring_.ring();
-    const bool done = posted != Posted::No || post(request).ok();
     lock().unlock_as_owner();
-    return done;
+    return posted == Posted::No ? post_generally(request) : nullptr;
 }
 
-bool SendQueue::ring_as_owner() noexcept {
+const Status* SendQueue::ring_as_owner() noexcept {
     ring_.ring();
     lock().unlock_as_owner();
-    return true;
+    return nullptr;
 }
 
-bool SendQueue::try_post(const SendRequest& request) noexcept {
+const Status* SendQueue::post(const SendRequest& request) noexcept {
     switch (request.opcode) {
-        case Opcode::Send: return try_post_as<Opcode::Send>(request);
-        case Opcode::RdmaWrite: return try_post_as<Opcode::RdmaWrite>(request);
-        case Opcode::RdmaRead: return try_post_as<Opcode::RdmaRead>(request);
-        default: return try_post_slowly(request);
+        case Opcode::Send: return post_as<Opcode::Send>(request);
+        case Opcode::RdmaWrite: return post_as<Opcode::RdmaWrite>(request);
+        case Opcode::RdmaRead: return post_as<Opcode::RdmaRead>(request);
+        default: return post_generally(request);
     }
 }
 
-bool SendQueue::try_post_slowly(const SendRequest& request) noexcept {
+const Status* SendQueue::post_generally(const SendRequest& request) noexcept {
     std::size_t posted = 0;
-    return post_all({&request, 1}, posted).ok();
+    return backend::kept(post({&request, 1}, posted));
 }
 
 template <Opcode opcode, class... Remote>
-const Status* SendQueue::post_single_slowly(std::uint64_t context, void* address, std::uint32_t length,
-                                            std::uint32_t key, Remote... remote) noexcept {
+const Status* SendQueue::post_single_generally(std::uint64_t context, void* address, std::uint32_t length,
+                                               std::uint32_t key, Remote... remote) noexcept {
     const Sge sge{address, key, length};
-    const SendRequest request{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}};
-    std::size_t posted = 0;
-    return backend::kept(post_all({&request, 1}, posted));
+    return post_generally({.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}});
 }
 
 template <Opcode opcode, class... Remote>
@@ -225,7 +215,7 @@ const Status* SendQueue::post_single_as_owner(std::uint64_t context, void* addre
     const Posted posted = post_directly<Kind::Any, opcode>(request);
     if (posted == Posted::MustRing) ring_.ring();
     lock().unlock_as_owner();
-    return posted == Posted::No ? post_single_slowly<opcode>(context, address, length, key, remote...) : nullptr;
+    return posted == Posted::No ? post_single_generally<opcode>(context, address, length, key, remote...) : nullptr;
 }
 
 template <Opcode opcode, class... Remote>
@@ -233,16 +223,14 @@ template <Opcode opcode, class... Remote>
                                                                    std::uint32_t length, std::uint32_t key,
                                                                    Remote... remote) noexcept {
     if (!lock().try_lock_as_owner()) [[unlikely]]
-        return post_single_slowly<opcode>(context, address, length, key, remote...);
+        return post_single_generally<opcode>(context, address, length, key, remote...);
     const Sge sge{address, key, length};
     const SendRequest request{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}};
     const Posted posted = post_directly<Kind::Short, opcode>(request);
     if (posted == Posted::No) [[unlikely]]
         return post_single_as_owner<opcode>(context, address, length, key, remote...);
-    if (posted == Posted::MustRing) [[unlikely]] {
-        ring_as_owner();
-        return nullptr;
-    }
+    if (posted == Posted::MustRing) [[unlikely]]
+        return ring_as_owner();
     lock().unlock_as_owner();
     return nullptr;
 }
@@ -262,15 +250,19 @@ const Status* SendQueue::read_one(std::uint64_t context, void* address, std::uin
     return post_single<Opcode::RdmaRead>(context, address, length, key, remote_address, remote_key);
 }
 
-Status SendQueue::post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
+Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
     const LockGuard guard(lock());
-    return support::post_each(
-        requests, posted, [this](const SendRequest& request) VIADUCT_REQUIRES(lock()) { return post_one(request); });
+    return support::post_each(requests, posted, [this](const SendRequest& request) VIADUCT_REQUIRES(lock()) {
+        const Posted directly = post_any_directly(request);
+        if (directly == Posted::No) return enqueue(request);
+        if (directly == Posted::MustRing) ring_.ring();
+        return Status();
+    });
 }
 
 // ---- The general case --------------------------------------------------------------------------------------------
 
-Status SendQueue::post(const SendRequest& request) noexcept try {
+Status SendQueue::enqueue(const SendRequest& request) noexcept try {
     return post_in_order(request);
 } catch (const std::bad_alloc&) {
     return {Code::NoResources, "out of memory"};

@@ -44,13 +44,13 @@ public:
     BiasedLock& lock() const noexcept VIADUCT_RETURNS_LOCK(completions_.lock()) { return completions_.lock(); }
 
     /// Post requests; see backend::Endpoint. They take the lock.
-    bool try_post(const SendRequest& request) noexcept;
+    const Status* post(const SendRequest& request) noexcept;
     const Status* send_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key) noexcept;
     const Status* write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
                             std::uint64_t remote_address, std::uint32_t remote_key) noexcept;
     const Status* read_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
                            std::uint64_t remote_address, std::uint32_t remote_key) noexcept;
-    Status post_all(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
+    Status post(std::span<const SendRequest> requests, std::size_t& posted) noexcept;
 
     void expect_ring() noexcept override;
     bool awaits_confirmation() const noexcept override { return !executed_.empty(); }
@@ -109,13 +109,11 @@ private:
     [[gnu::always_inline]] void finish_now(const SendRequest& request, CompletedOperation operation,
                                            std::uint32_t bytes) noexcept VIADUCT_REQUIRES(lock());
     [[gnu::always_inline]] Posted post_any_directly(const SendRequest& request) noexcept VIADUCT_REQUIRES(lock());
-    [[gnu::always_inline]] Status post_one(const SendRequest& request) noexcept VIADUCT_REQUIRES(lock());
     template <Opcode opcode>
-    [[gnu::noinline]] bool try_post_as(const SendRequest& request) noexcept;
+    [[gnu::noinline]] const Status* post_as(const SendRequest& request) noexcept;
     template <Opcode opcode>
-    [[gnu::noinline]] bool post_as_owner(const SendRequest& request) noexcept VIADUCT_RELEASE(lock());
-    [[gnu::noinline]] bool ring_as_owner() noexcept VIADUCT_RELEASE(lock());
-    [[gnu::noinline]] bool try_post_slowly(const SendRequest& request) noexcept;
+    [[gnu::noinline]] const Status* post_as_owner(const SendRequest& request) noexcept VIADUCT_RELEASE(lock());
+    [[gnu::noinline]] const Status* ring_as_owner() noexcept VIADUCT_RELEASE(lock());
     // Remote: the address and the key of an RDMA operation; empty for a send.
     template <Opcode opcode, class... Remote>
     const Status* post_single(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
@@ -125,11 +123,12 @@ private:
                                                          std::uint32_t key, Remote... remote) noexcept
         VIADUCT_RELEASE(lock());
     template <Opcode opcode, class... Remote>
-    [[gnu::noinline]] const Status* post_single_slowly(std::uint64_t context, void* address, std::uint32_t length,
-                                                       std::uint32_t key, Remote... remote) noexcept;
+    [[gnu::noinline]] const Status* post_single_generally(std::uint64_t context, void* address, std::uint32_t length,
+                                                          std::uint32_t key, Remote... remote) noexcept;
 
     // All other cases.
-    [[gnu::noinline]] Status post(const SendRequest& request) noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] const Status* post_generally(const SendRequest& request) noexcept;
+    [[gnu::noinline]] Status enqueue(const SendRequest& request) noexcept VIADUCT_REQUIRES(lock());
 
     // For SendOrder, which is called with the lock held.
     Endpoint& endpoint() noexcept { return endpoint_; }

@@ -13,8 +13,10 @@ namespace viaduct::support {
 template <class Self>
 class DirectPosts : public backend::Endpoint {
 public:
-    bool try_post_send(const SendRequest& request) noexcept override { return self().send_.try_post(request); }
-    bool try_post_receive(const ReceiveRequest& request) noexcept override { return self().receive_.try_post(request); }
+    const Status* post_send(const SendRequest& request) noexcept override { return self().send_.post(request); }
+    const Status* post_receive(const ReceiveRequest& request) noexcept override {
+        return self().receive_.post(request);
+    }
     const Status* send_one(std::uint64_t context, void* address, std::uint32_t length,
                            std::uint32_t key) noexcept override {
         return self().send_.send_one(context, address, length, key);

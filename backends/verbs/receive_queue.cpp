@@ -58,7 +58,7 @@ Status ReceiveQueue::post_to_hardware(const ReceiveRequest& request) noexcept {
     return {};
 }
 
-Status ReceiveQueue::post(const ReceiveRequest& request) noexcept {
+Status ReceiveQueue::enqueue(const ReceiveRequest& request) noexcept {
     if (request.sges.size() > max_sges()) return {Code::InvalidParameter, "too many pieces"};
     if (!make_room()) return {Code::QueueFull, "receive queue"};
     if (mode() == Mode::Live) return post_to_hardware(request);
@@ -72,7 +72,7 @@ Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t&
     if (shared_) return {Code::InvalidState, "the endpoint uses a shared receive queue"};
     const LockGuard lock(mutex());
     return support::post_each(requests, posted, [this](const ReceiveRequest& request) VIADUCT_REQUIRES(mutex()) {
-        const Status status = post(request);
+        const Status status = enqueue(request);
         if (!status.ok()) return status;
         count_accepted(support::total_length(request.sges));
         return status;
@@ -108,7 +108,7 @@ const Status* ReceiveQueue::post_again() noexcept {
     (void)refuse(0);
     const Slot& slot = slot_at(position());
     const Sge piece = slot.first_piece;
-    const Status status = post({.context = slot.completion.context, .sges = {&piece, 1}});
+    const Status status = enqueue({.context = slot.completion.context, .sges = {&piece, 1}});
     if (!status.ok()) {
         accepted_.add(-std::uint64_t{1});
         accepted_bytes_.add(-std::uint64_t{piece.length});
@@ -117,12 +117,18 @@ const Status* ReceiveQueue::post_again() noexcept {
     return backend::kept(status);
 }
 
-bool ReceiveQueue::try_post(const ReceiveRequest& request) noexcept {
-    if (request.sges.size() != 1 || !regions_.plain() || !mutex().try_lock()) return false;
+const Status* ReceiveQueue::post(const ReceiveRequest& request) noexcept {
+    if (request.sges.size() != 1 || !regions_.plain() || !mutex().try_lock()) [[unlikely]]
+        return post_generally(request);
     const std::uint32_t place = position();
-    if (is_direct(place)) return post_directly(place, request.context, request.sges.front()) == nullptr;
+    if (is_direct(place)) return post_directly(place, request.context, request.sges.front());
     mutex().unlock();
-    return false;
+    return post_generally(request);
+}
+
+const Status* ReceiveQueue::post_generally(const ReceiveRequest& request) noexcept {
+    std::size_t posted = 0;
+    return backend::kept(post({&request, 1}, posted));
 }
 
 /// As receive_one(), which calls this with the mutex held if it does not know whether there is room.
@@ -131,22 +137,20 @@ const Status* ReceiveQueue::find_room_and_post(std::uint64_t context, void* addr
     const std::uint32_t place = position();
     if (is_direct(place)) return post_directly(place, context, {address, key, length});
     mutex().unlock();
-    return post_generally(context, address, length, key);
+    return receive_one_generally(context, address, length, key);
 }
 
 /// As receive_one(), for all requests.
-const Status* ReceiveQueue::post_generally(std::uint64_t context, void* address, std::uint32_t length,
-                                           std::uint32_t key) noexcept {
+const Status* ReceiveQueue::receive_one_generally(std::uint64_t context, void* address, std::uint32_t length,
+                                                  std::uint32_t key) noexcept {
     const Sge piece{address, key, length};
-    const ReceiveRequest request{.context = context, .sges = {&piece, 1}};
-    std::size_t posted = 0;
-    return backend::kept(post({&request, 1}, posted));
+    return post_generally({.context = context, .sges = {&piece, 1}});
 }
 
 const Status* ReceiveQueue::receive_one(std::uint64_t context, void* address, std::uint32_t length,
                                         std::uint32_t key) noexcept {
     if (!regions_.plain() || !mutex().try_lock()) [[unlikely]]
-        return post_generally(context, address, length, key);
+        return receive_one_generally(context, address, length, key);
     const std::uint32_t place = position();
     if (!is_known_direct(place)) [[unlikely]]
         return find_room_and_post(context, address, length, key);

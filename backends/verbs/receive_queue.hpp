@@ -19,8 +19,8 @@ public:
     /// `shared`: the endpoint uses a shared receive queue instead.
     ReceiveQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init, bool shared);
 
-    bool try_post(const ReceiveRequest& request) noexcept;
-    /// As backend::Endpoint.
+    // As backend::Endpoint.
+    const Status* post(const ReceiveRequest& request) noexcept;
     const Status* receive_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key) noexcept;
     /// InvalidState: the endpoint uses a shared receive queue.
     Status post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept;
@@ -42,15 +42,16 @@ private:
         std::vector<Sge> sges;
     };
 
-    Status post(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(mutex());
+    [[gnu::noinline]] const Status* post_generally(const ReceiveRequest& request) noexcept;
+    Status enqueue(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(mutex());
     Status post_to_hardware(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(mutex());
     const Status* post_directly(std::uint32_t place, std::uint64_t context, const Sge& piece) noexcept
         VIADUCT_RELEASE(mutex());
     [[gnu::cold, gnu::noinline]] const Status* post_again() noexcept VIADUCT_RELEASE(mutex());
     [[gnu::noinline]] const Status* find_room_and_post(std::uint64_t context, void* address, std::uint32_t length,
                                                        std::uint32_t key) noexcept VIADUCT_RELEASE(mutex());
-    [[gnu::noinline]] const Status* post_generally(std::uint64_t context, void* address, std::uint32_t length,
-                                                   std::uint32_t key) noexcept;
+    [[gnu::noinline]] const Status* receive_one_generally(std::uint64_t context, void* address, std::uint32_t length,
+                                                          std::uint32_t key) noexcept;
     [[gnu::cold, gnu::noinline]] Status refuse(int error) noexcept VIADUCT_REQUIRES(mutex());
     Status buffer(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(mutex());
     void count_accepted(std::uint64_t bytes) noexcept {

@@ -20,7 +20,6 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr SendRequest nothing{};
-constexpr Status untried(Code::WouldBlock, "not a common request");
 
 /// Returns how many bytes a flush reads at the start of its range, like stock librpma. When a read is answered, all
 /// earlier writes have arrived.
@@ -232,7 +231,7 @@ std::optional<std::uint32_t> SendQueue::close() noexcept {
     return position();
 }
 
-Status SendQueue::post(const SendRequest& request) noexcept {
+Status SendQueue::enqueue(const SendRequest& request) noexcept {
     if (request.sges.size() > max_sges()) return {Code::InvalidParameter, "too many pieces"};
     if (!make_room()) return {Code::QueueFull, "send queue"};
     if (mode() == Mode::Idle || mode() == Mode::Broken) {
@@ -265,8 +264,8 @@ Status SendQueue::post(const SendRequest& request) noexcept {
 Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
     const LockGuard lock(mutex());
     renew_regions();
-    return support::post_each(requests, posted,
-                              [this](const SendRequest& request) VIADUCT_REQUIRES(mutex()) { return post(request); });
+    return support::post_each(
+        requests, posted, [this](const SendRequest& request) VIADUCT_REQUIRES(mutex()) { return enqueue(request); });
 }
 
 /// Posts a valid request that has one piece and no immediate data, at the next position, for which is_direct() is true.
@@ -331,38 +330,42 @@ const Status* SendQueue::post_again(Opcode opcode) noexcept {
                               .remote = {work_.wr.rdma.remote_addr, work_.wr.rdma.rkey},
                               .sges = {&piece, 1}};
     traffic_.remove(static_cast<CountedOperation>(opcode), Way::Device, piece.length);
-    const Status status = post(request);
+    const Status status = enqueue(request);
     mutex().unlock();
     return backend::kept(status);
 }
 
-bool SendQueue::try_post(const SendRequest& request) noexcept {
-    if (request.sges.size() != 1 || request.with_immediate) return false;
-    const Sge piece = request.sges.front();
-    const unsigned flags = (request.fence ? IBV_SEND_FENCE : 0) | (request.signaled ? IBV_SEND_SIGNALED : 0) |
-                           (request.solicited ? IBV_SEND_SOLICITED : 0);
-    const auto post_it = [&]<Opcode opcode> {
-        if (!mutex().try_lock()) return false;
-        const std::uint32_t place = position();
-        if (is_direct(place))
-            return post_directly<opcode>(place, request.context, piece, request.remote, flags,
-                                         [] { return &untried; }) == nullptr;
-        mutex().unlock();
-        return false;
+const Status* SendQueue::post(const SendRequest& request) noexcept {
+    const auto generally = [&] { return post_generally(request); };
+    if (request.sges.size() != 1 || request.with_immediate || !mutex().try_lock()) [[unlikely]]
+        return generally();
+    const auto post_it = [&]<Opcode opcode>(std::uint32_t place) {
+        const unsigned flags = (request.fence ? IBV_SEND_FENCE : 0) | (request.signaled ? IBV_SEND_SIGNALED : 0) |
+                               (request.solicited ? IBV_SEND_SOLICITED : 0);
+        return post_directly<opcode>(place, request.context, request.sges.front(), request.remote, flags, generally);
     };
-    switch (request.opcode) {
-        case Opcode::Send: return post_it.operator()<Opcode::Send>();
-        case Opcode::RdmaWrite: return post_it.operator()<Opcode::RdmaWrite>();
-        case Opcode::RdmaRead: return post_it.operator()<Opcode::RdmaRead>();
-        default: return false;
+    if (const std::uint32_t place = position(); is_direct(place)) {
+        switch (request.opcode) {
+            case Opcode::Send: return post_it.operator()<Opcode::Send>(place);
+            case Opcode::RdmaWrite: return post_it.operator()<Opcode::RdmaWrite>(place);
+            case Opcode::RdmaRead: return post_it.operator()<Opcode::RdmaRead>(place);
+            default: break;
+        }
     }
+    mutex().unlock();
+    return generally();
+}
+
+const Status* SendQueue::post_generally(const SendRequest& request) noexcept {
+    std::size_t posted = 0;
+    return backend::kept(post({&request, 1}, posted));
 }
 
 /// As post_one(), which calls this with the mutex held if it does not know whether there is room.
 template <Opcode opcode, class... Remote>
 const Status* SendQueue::find_room_and_post(std::uint64_t context, void* address, std::uint32_t length,
                                             std::uint32_t key, Remote... remote) noexcept {
-    const auto otherwise = [&] { return post_generally<opcode>(context, address, length, key, remote...); };
+    const auto otherwise = [&] { return post_one_generally<opcode>(context, address, length, key, remote...); };
     const std::uint32_t place = position();
     if (is_direct(place))
         return post_directly<opcode>(place, context, {address, key, length}, {remote...}, IBV_SEND_SIGNALED, otherwise);
@@ -372,12 +375,10 @@ const Status* SendQueue::find_room_and_post(std::uint64_t context, void* address
 
 /// As post_one(), for all requests.
 template <Opcode opcode, class... Remote>
-const Status* SendQueue::post_generally(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
-                                        Remote... remote) noexcept {
+const Status* SendQueue::post_one_generally(std::uint64_t context, void* address, std::uint32_t length,
+                                            std::uint32_t key, Remote... remote) noexcept {
     const Sge piece{address, key, length};
-    const SendRequest request{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&piece, 1}};
-    std::size_t posted = 0;
-    return backend::kept(post({&request, 1}, posted));
+    return post_generally({.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&piece, 1}});
 }
 
 /// Returns to no function but that of the hardware, so that few registers have to be saved: the functions for other
@@ -387,12 +388,12 @@ template <Opcode opcode, class... Remote>
                                                                 std::uint32_t length, std::uint32_t key,
                                                                 Remote... remote) noexcept {
     if (!mutex().try_lock()) [[unlikely]]
-        return post_generally<opcode>(context, address, length, key, remote...);
+        return post_one_generally<opcode>(context, address, length, key, remote...);
     const std::uint32_t place = position();
     if (!is_known_direct(place)) [[unlikely]]
         return find_room_and_post<opcode>(context, address, length, key, remote...);
     return post_directly<opcode>(place, context, {address, key, length}, {remote...}, IBV_SEND_SIGNALED,
-                                 [&] { return post_generally<opcode>(context, address, length, key, remote...); });
+                                 [&] { return post_one_generally<opcode>(context, address, length, key, remote...); });
 }
 
 const Status* SendQueue::send_one(std::uint64_t context, void* address, std::uint32_t length,

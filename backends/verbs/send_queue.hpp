@@ -19,8 +19,8 @@ class SendQueue final : public WorkQueue {
 public:
     SendQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init);
 
-    bool try_post(const SendRequest& request) noexcept;
     // As backend::Endpoint.
+    const Status* post(const SendRequest& request) noexcept;
     const Status* send_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key) noexcept;
     const Status* write_one(std::uint64_t context, void* address, std::uint32_t length, std::uint32_t key,
                             std::uint64_t remote_address, std::uint32_t remote_key) noexcept;
@@ -50,7 +50,8 @@ public:
     void set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept;
 
 private:
-    Status post(const SendRequest& request) noexcept VIADUCT_REQUIRES(mutex());
+    [[gnu::noinline]] const Status* post_generally(const SendRequest& request) noexcept;
+    Status enqueue(const SendRequest& request) noexcept VIADUCT_REQUIRES(mutex());
     template <Opcode opcode, class Otherwise>
     const Status* post_directly(std::uint32_t place, std::uint64_t context, const Sge& piece,
                                 const RemoteAddress& remote, unsigned flags, Otherwise otherwise) noexcept
@@ -65,8 +66,8 @@ private:
                                                        std::uint32_t key, Remote... remote) noexcept
         VIADUCT_RELEASE(mutex());
     template <Opcode opcode, class... Remote>
-    [[gnu::noinline]] const Status* post_generally(std::uint64_t context, void* address, std::uint32_t length,
-                                                   std::uint32_t key, Remote... remote) noexcept;
+    [[gnu::noinline]] const Status* post_one_generally(std::uint64_t context, void* address, std::uint32_t length,
+                                                       std::uint32_t key, Remote... remote) noexcept;
     [[gnu::cold, gnu::noinline]] Status refuse(int error) noexcept VIADUCT_REQUIRES(mutex());
     void renew_regions() noexcept VIADUCT_REQUIRES(mutex());
     Status post_to_hardware(const SendRequest& request, Slot& slot) noexcept VIADUCT_REQUIRES(mutex());

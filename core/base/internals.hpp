@@ -32,21 +32,19 @@ struct Internals {
         return detail::Hidden(code);
     }
 
-    /// Posts a request of a common kind if that is possible now. Otherwise returns false without any effect, and
-    /// post_send() has to post the request or report the error.
+    /// As post_send() or post_receive(), but the result fits a register: null if the request was posted, otherwise the
+    /// error, which the thread has to read before its next call.
     template <class SomeEndpoint>
-    [[gnu::always_inline]] static bool try_post_send(SomeEndpoint& endpoint, const SendRequest& request) noexcept {
-        return endpoint.endpoint_->try_post_send(request);
+    [[gnu::always_inline]] static const Status* post(SomeEndpoint& endpoint, const SendRequest& request) noexcept {
+        return endpoint.endpoint_->post_send(request);
     }
     template <class SomeEndpoint>
-    [[gnu::always_inline]] static bool try_post_receive(SomeEndpoint& endpoint,
-                                                        const ReceiveRequest& request) noexcept {
-        return endpoint.endpoint_->try_post_receive(request);
+    [[gnu::always_inline]] static const Status* post(SomeEndpoint& endpoint, const ReceiveRequest& request) noexcept {
+        return endpoint.endpoint_->post_receive(request);
     }
 
-    // As post_send() and post_receive() with one signaled request that has one piece, no immediate data, and is not
-    // fenced or solicited. These take the fewest instructions. They return null if the request was posted, otherwise
-    // the error, which the thread has to read before its next call.
+    // As post() with one signaled request that has one piece, no immediate data, and is not fenced or solicited. These
+    // take the fewest instructions.
     template <class SomeEndpoint>
     [[gnu::always_inline]] static const Status* send_one(SomeEndpoint& endpoint, std::uint64_t context,
                                                          const Sge& piece) noexcept {

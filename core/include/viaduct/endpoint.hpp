@@ -82,9 +82,7 @@ public:
         return endpoint_->post_send(requests, posted);
     }
     [[gnu::always_inline]] Status post_send(const SendRequest& request) noexcept {
-        if (endpoint_->try_post_send(request)) [[likely]]
-            return {};
-        return post(request);
+        return result_of(endpoint_->post_send(request));
     }
 
     /// Posts requests to the receive queue; errors as post_send(). Receives can be posted before the endpoint is
@@ -94,9 +92,7 @@ public:
         return endpoint_->post_receive(requests, posted);
     }
     [[gnu::always_inline]] Status post_receive(const ReceiveRequest& request) noexcept {
-        if (endpoint_->try_post_receive(request)) [[likely]]
-            return {};
-        return post(request);
+        return result_of(endpoint_->post_receive(request));
     }
 
     /// Posts a request to bind the window; it then gives access to this memory only. The request is processed in the
@@ -165,8 +161,9 @@ private:
     void on_failed_request(const FailedRequest& failed) noexcept override;
     RequestTerms terms_of(const FailedRequest& request) const noexcept override;
 
-    Status post(const SendRequest& request) noexcept;
-    Status post(const ReceiveRequest& request) noexcept;
+    [[gnu::always_inline]] static Status result_of(const Status* failure) noexcept {
+        return failure == nullptr ? Status() : *failure;
+    }
     bool apply(EndpointTrigger trigger) noexcept { return state_.apply(trigger); }
     backend::Endpoint& backend() const noexcept;
     void fail() noexcept;

@@ -51,19 +51,12 @@ class PostInterface : public ReceiveInterface {
 public:
     /// As post_receive(). If the endpoint is not connected, the requests complete as Flushed.
     virtual Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept = 0;
+    using ReceiveInterface::post_receive;
 
-    /// Posts a request without a `fault` if the backend can do so without a list of requests. Otherwise returns false
-    /// and has posted nothing; post_send() then posts it or reports why not.
-    virtual bool try_post_send(const SendRequest& request) noexcept {
-        (void)request;
-        return false;
-    }
-
-    /// As try_post_send().
-    virtual bool try_post_receive(const ReceiveRequest& request) noexcept {
-        (void)request;
-        return false;
-    }
+    // As the functions for several requests, with one, which has no `fault`. Null: it was posted. Otherwise the
+    // error, which the thread has to read before its next call.
+    virtual const Status* post_send(const SendRequest& request) noexcept = 0;
+    virtual const Status* post_receive(const ReceiveRequest& request) noexcept = 0;
 
     /// The number of posted requests whose completions have not been polled.
     virtual std::uint32_t outstanding(QueueKind queue) const noexcept = 0;
