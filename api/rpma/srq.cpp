@@ -4,6 +4,7 @@
 #include "api/rpma/log.hpp"
 #include "api/rpma/peer.hpp"
 #include "api/rpma/srq_cfg.hpp"
+#include "core/explain.hpp"
 
 using namespace viaduct;
 using namespace viaduct::rpma;
@@ -15,7 +16,12 @@ int make_srq(const Peer& peer, const SrqSettings& settings, rpma_srq** srq) {
     if (!queue.ok()) return failed(queue.status());
     std::unique_ptr<Cq> rcq;
     if (settings.rcq_size != 0) {
-        auto made = Cq::create(peer.domain()->device(), std::max(settings.rcq_size, settings.rq_size));
+        const auto& device = peer.domain()->device();
+        // Not left to the core, which takes the largest number for default_depth.
+        if (const auto limit = device->attributes().max_completions; settings.rcq_size > limit)
+            return failed({Code::InvalidParameter, explain("rcq_size is %u, the limit of %s is %u", settings.rcq_size,
+                                                           device->attributes().name.c_str(), limit)});
+        auto made = Cq::create(device, std::max(settings.rcq_size, settings.rq_size));
         if (!made.ok()) return failed(made.status());
         rcq = std::move(*made);
     }

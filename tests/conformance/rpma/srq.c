@@ -53,6 +53,8 @@ static void cannot_be_made(uint32_t rq_size, uint32_t rcq_size) {
 TEST(srq_new__queues_that_cannot_be_made) {
     cannot_be_made(INT32_MAX, 10);
     cannot_be_made(10, INT32_MAX);
+    cannot_be_made(UINT32_MAX, 10);
+    cannot_be_made(10, UINT32_MAX);
 }
 
 TEST(srq_delete__sets_the_pointer_to_null) {
