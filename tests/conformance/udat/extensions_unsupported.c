@@ -77,31 +77,31 @@ typedef DAT_RETURN (*Call)(DAT_HANDLE handle);
 static DAT_COUNT sizes[2];
 static char buffer[16];
 
-/* dat_ib_collective_NAME of the group, with buffers, sizes and displacements of this program: every one of them is in
- * of_groups below. */
+/* A call for the group, with buffers, sizes and displacements of this program: every one of them is in of_groups
+ * below. */
 #define SENDER buffer, sizeof buffer
 #define RECEIVER buffer, sizeof buffer
 #define TAIL nothing, DAT_COMPLETION_DEFAULT_FLAG
 #define SUM DAT_IB_COLLECTIVE_REDUCE_OP_SUM, DAT_IB_COLLECTIVE_TYPE_INT32
-#define COLLECTIVE(name, ...) \
-    static DAT_RETURN name(DAT_HANDLE group) { return EXPAND(dat_ib_collective_##name, group, __VA_ARGS__); }
+#define COLLECTIVE(name, call, ...) \
+    static DAT_RETURN name(DAT_HANDLE group) { return EXPAND(call, group, __VA_ARGS__); }
 #define EXPAND(macro, ...) macro(__VA_ARGS__)
 
-COLLECTIVE(scatter, SENDER, RECEIVER, 0, TAIL)
-COLLECTIVE(scatterv, buffer, sizes, sizes, RECEIVER, 0, TAIL)
-COLLECTIVE(gather, SENDER, RECEIVER, 0, TAIL)
-COLLECTIVE(gatherv, SENDER, buffer, sizes, sizes, 0, TAIL)
-COLLECTIVE(allgather, SENDER, RECEIVER, TAIL)
-COLLECTIVE(allgatherv, SENDER, buffer, sizes, sizes, TAIL)
-COLLECTIVE(alltoall, SENDER, RECEIVER, TAIL)
-COLLECTIVE(alltoallv, buffer, sizes, sizes, buffer, sizes, sizes, TAIL)
-COLLECTIVE(reduce, SENDER, RECEIVER, SUM, 0, TAIL)
-COLLECTIVE(allreduce, SENDER, RECEIVER, SUM, TAIL)
-COLLECTIVE(reduce_scatter, SENDER, buffer, sizes, SUM, TAIL)
-COLLECTIVE(scan, SENDER, RECEIVER, SUM, TAIL)
-COLLECTIVE(broadcast, SENDER, 0, TAIL)
-COLLECTIVE(barrier, TAIL)
-COLLECTIVE(set_clock, 7, nothing)
+COLLECTIVE(scatter, dat_ib_collective_scatter, SENDER, RECEIVER, 0, TAIL)
+COLLECTIVE(scatterv, dat_ib_collective_scatterv, buffer, sizes, sizes, RECEIVER, 0, TAIL)
+COLLECTIVE(gather, dat_ib_collective_gather, SENDER, RECEIVER, 0, TAIL)
+COLLECTIVE(gatherv, dat_ib_collective_gatherv, SENDER, buffer, sizes, sizes, 0, TAIL)
+COLLECTIVE(allgather, dat_ib_collective_allgather, SENDER, RECEIVER, TAIL)
+COLLECTIVE(allgatherv, dat_ib_collective_allgatherv, SENDER, buffer, sizes, sizes, TAIL)
+COLLECTIVE(alltoall, dat_ib_collective_alltoall, SENDER, RECEIVER, TAIL)
+COLLECTIVE(alltoallv, dat_ib_collective_alltoallv, buffer, sizes, sizes, buffer, sizes, sizes, TAIL)
+COLLECTIVE(reduce, dat_ib_collective_reduce, SENDER, RECEIVER, SUM, 0, TAIL)
+COLLECTIVE(allreduce, dat_ib_collective_allreduce, SENDER, RECEIVER, SUM, TAIL)
+COLLECTIVE(reduce_scatter, dat_ib_collective_reduce_scatter, SENDER, buffer, sizes, SUM, TAIL)
+COLLECTIVE(scan, dat_ib_collective_scan, SENDER, RECEIVER, SUM, TAIL)
+COLLECTIVE(broadcast, dat_ib_collective_broadcast, SENDER, 0, TAIL)
+COLLECTIVE(barrier, dat_ib_collective_barrier, TAIL)
+COLLECTIVE(set_clock, dat_ib_collective_set_clock, 7, nothing)
 
 static DAT_RETURN read_clock(DAT_HANDLE group) {
     DAT_UINT64 clock;
@@ -124,10 +124,36 @@ static DAT_RETURN create_group(DAT_HANDLE evd) {
     return dat_ib_collective_create_group(members, 1, 0, 1, &group, evd, DAT_HANDLE_NULL, nothing);
 }
 
-static const Call of_groups[] = {scatter,   scatterv,  gather,    gatherv,    allgather, allgatherv,
-                                 alltoall,  alltoallv, reduce,    allreduce,  scan,      reduce_scatter,
-                                 broadcast, barrier,   set_clock, read_clock, free_group};
+/* With the attribute by which an IA announces each. */
+static const struct {
+    Call call;
+    const char *attribute;
+} of_groups[] = {
+    {scatter, DAT_IB_COLL_SCATTER},
+    {scatterv, DAT_IB_COLL_SCATTERV},
+    {gather, DAT_IB_COLL_GATHER},
+    {gatherv, DAT_IB_COLL_GATHERV},
+    {allgather, DAT_IB_COLL_ALLGATHER},
+    {allgatherv, DAT_IB_COLL_ALLGATHERV},
+    {alltoall, DAT_IB_COLL_ALLTOALL},
+    {alltoallv, DAT_IB_COLL_ALLTOALLV},
+    {reduce, DAT_IB_COLL_REDUCE},
+    {allreduce, DAT_IB_COLL_ALLREDUCE},
+    {reduce_scatter, DAT_IB_COLL_REDUCE_SCATTER},
+    {scan, DAT_IB_COLL_SCAN},
+    {broadcast, DAT_IB_COLL_BROADCAST},
+    {barrier, DAT_IB_COLL_BARRIER},
+    {set_clock, DAT_IB_COLL_SET_CLOCK},
+    {read_clock, DAT_IB_COLL_READ_CLOCK},
+    {free_group, DAT_IB_COLL_BARRIER},
+};
 enum { CALLS_OF_GROUPS = sizeof of_groups / sizeof *of_groups };
+
+TEST(collectives__not_announced) {
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    for (int i = 0; i < CALLS_OF_GROUPS; ++i) CHECK(!on_loopback() || !announces(ia, of_groups[i].attribute));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
 
 TEST(collectives__not_implemented) {
     const Pair pair = pair_without(DAT_IB_COLL_BARRIER);
@@ -135,7 +161,7 @@ TEST(collectives__not_implemented) {
     CHECK_SUB(free_member(pair.client->ia), DAT_NOT_IMPLEMENTED, DAT_NO_SUBTYPE);
     CHECK_SUB(create_group(pair.client->evds[CONN]), DAT_NOT_IMPLEMENTED, DAT_NO_SUBTYPE);
     for (int i = 0; i < CALLS_OF_GROUPS; ++i)
-        CHECK_SUB(of_groups[i](pair.client->ep), DAT_NOT_IMPLEMENTED, DAT_NO_SUBTYPE);
+        CHECK_SUB(of_groups[i].call(pair.client->ep), DAT_NOT_IMPLEMENTED, DAT_NO_SUBTYPE);
     close_unconnected(&pair);
 }
 
@@ -143,7 +169,7 @@ TEST(collectives__no_object__invalid_handle) {
     CHECK_BAD_HANDLES(create_member(bad));
     CHECK_BAD_HANDLES(free_member(bad));
     CHECK_BAD_HANDLES(create_group(bad));
-    for (int i = 0; i < CALLS_OF_GROUPS; ++i) CHECK_BAD_HANDLES(of_groups[i](bad));
+    for (int i = 0; i < CALLS_OF_GROUPS; ++i) CHECK_BAD_HANDLES(of_groups[i].call(bad));
 }
 
 /* ---- Counters ---------------------------------------------------------------------------------------------------- */
