@@ -94,12 +94,16 @@ bool Ep::forget_failure() noexcept {
     return true;
 }
 
-/// Initializes the state for a new connection, on either side.
-void Ep::begin(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept {
+void Ep::set_peer(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept {
     local_port_ = local_port;
     remote_address_ = address;
     const LockGuard lock(events_lock_);
     remote_ = remote;
+}
+
+/// Initializes the state for a new connection, on either side.
+void Ep::begin() noexcept {
+    const LockGuard lock(events_lock_);
     progress_ = Progress::Connecting;
     private_data_size_ = 0;
 }
@@ -126,7 +130,8 @@ Status Ep::ask(const Request& request) {
     Status status;
     for (int i = 0; i < attempts; ++i) {
         const std::uint16_t port = Ia::next_port();
-        begin(port, request, SocketAddress(request.host, request.port).storage);
+        set_peer(port, request, SocketAddress(request.host, request.port).storage);
+        begin();
         status = endpoint_->connect({.local = {.host = ia().device()->attributes().host, .service = service_of(port)},
                                      .remote = {.host = request.host, .service = service_of(request.port)},
                                      .private_data = request.private_data,
@@ -141,6 +146,14 @@ Status Ep::ask(const Request& request) {
 
 // ---- The passive side ---------------------------------------------------------------------------------------------
 
+void Ep::set_peer(Cr& cr) noexcept {
+    set_peer(cr.local_port(),
+             {.host = cr.request().remote_address().host,
+              .port = static_cast<std::uint16_t>(cr.remote_port()),
+              .qual = cr.remote_port()},
+             cr.remote());
+}
+
 DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
     // An endpoint without a protection zone or connect EVD cannot be connected.
     if (endpoint_ == nullptr || !connect_evd_) return invalid_handle(DAT_INVALID_HANDLE_EP, lacks());
@@ -150,11 +163,8 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
     const LockGuard accepting(accept_lock_);
     Ep* const reserved = cr.ep();
     cr.let_go();
-    begin(cr.local_port(),
-          {.host = cr.request().remote_address().host,
-           .port = static_cast<std::uint16_t>(cr.remote_port()),
-           .qual = cr.remote_port()},
-          cr.remote());
+    set_peer(cr);
+    begin();
     (void)follow(EndpointTrigger::Release);
     const Status status = endpoint_->accept(cr.request(), private_data);
     if (status.ok()) return success;

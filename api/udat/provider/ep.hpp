@@ -93,6 +93,8 @@ public:
         PrivateData private_data;
     };
     DAT_RETURN connect(const Request& request);
+    /// Called when the endpoint was reserved for the request: dat_ep_query(3DAT) tells who asks.
+    void set_peer(Cr& cr) noexcept;
     DAT_RETURN accept(Cr& cr, const PrivateData& private_data);
     DAT_RETURN disconnect(DAT_CLOSE_FLAGS flags) noexcept;
 
@@ -163,7 +165,8 @@ private:
     std::shared_ptr<CompletionQueue> queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     RequestTerms terms_of(const FailedRequest& request) const noexcept override;
-    void begin(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept;
+    void set_peer(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept;
+    void begin() noexcept;
     Status ask(const Request& request);
     const char* lacks() const noexcept;
     void follow_redirection(const Bytes<Address::max_service>& service) noexcept VIADUCT_REQUIRES(events_lock_);

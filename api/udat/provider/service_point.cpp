@@ -91,6 +91,7 @@ bool ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept 
         throw;
     }
     cr.keep(std::move(request));
+    if (cr.ep() != nullptr) cr.ep()->set_peer(cr);
     report(handle);
     return true;
 } catch (const std::exception&) {

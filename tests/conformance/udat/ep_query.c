@@ -78,6 +78,22 @@ TEST(ep_query__the_port_that_the_other_side_sees) {
     CHECK_EQ(server.local_port_qual, scene.pair.server->qual);
 }
 
+/* The peer is known from the arrival of its request: the values of the request are valid for its endpoint, too. */
+static void check_peer_of_request(DAT_EP_STATE state) {
+    const Scene scene = scene_in(state);
+    const DAT_EP_PARAM param = query(scene.ep);
+    DAT_CR_PARAM request;
+    CHECK_OK(dat_cr_query(scene.cr, DAT_CR_FIELD_ALL, &request));
+    CHECK_EQ(param.remote_port_qual, request.remote_port_qual);
+    check_ia_address(param.remote_ia_address_ptr, scene.pair.client);
+    CHECK(param.local_port_qual != 0);
+}
+
+TEST(ep_query__who_asks_a_reserved_endpoint) { check_peer_of_request(DAT_EP_STATE_PASSIVE_CONNECTION_PENDING); }
+TEST(ep_query__who_asks_an_endpoint_of_the_provider) {
+    check_peer_of_request(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
+}
+
 TEST(ep_query__each_endpoint_has_a_port_of_its_own) {
     const Pair pair = connected_pair_here((Options){0});
     const Scene other = scene_beside(pair.client, DAT_EP_STATE_CONNECTED);
