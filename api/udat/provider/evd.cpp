@@ -8,6 +8,7 @@
 #include "api/udat/provider/cno.hpp"
 #include "api/udat/provider/ep.hpp"
 #include "api/udat/provider/ia.hpp"
+#include "api/udat/provider/service_point.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
 #include "core/base/wait_until.hpp"
@@ -455,6 +456,14 @@ void Evd::dismiss_waiter() noexcept {
 void Evd::await_lookups() noexcept { const LockGuard lock(looking_up()); }
 
 void Evd::close() noexcept { end_waits(handle()); }
+
+void Evd::drop_events() noexcept {
+    const BiasedLock::SlowPathGuard taking(taking_);
+    DAT_EVENT event;
+    while (has_posted() && take_posted(event))
+        if (event.event_number == DAT_CONNECTION_REQUEST_EVENT)
+            refuse_unheard(event.event_data.cr_arrival_event_data.cr_handle, "its EVD was freed");
+}
 
 // ---- Configuration ------------------------------------------------------------------------------------------------
 

@@ -61,6 +61,9 @@ public:
 
     void close() noexcept override;
 
+    /// Drops the events of a dispatcher that is freed, and refuses the requests that only they name.
+    void drop_events() noexcept;
+
     /// Waits until no thread that takes an event uses an object whose handle was already invalid before this call.
     void await_takers() noexcept { const BiasedLock::SlowPathGuard taking(taking_); }
 

@@ -87,6 +87,7 @@ DAT_RETURN calls::evd_free(Evd& dispatcher) {
     const auto freed = claim<Evd>(dispatcher.handle());
     if (freed == nullptr) return invalid_handle(DAT_NO_SUBTYPE);
     freed->close();
+    freed->drop_events();
     return success;
 }
 

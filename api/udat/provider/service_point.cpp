@@ -22,6 +22,14 @@ void log_refusal(const ConnectionRequest& request, const char* why) noexcept {
         why);
 }
 
+void refuse_unheard(DAT_CR_HANDLE cr, const char* why) noexcept {
+    const auto unheard = claim<Cr>(cr);
+    if (unheard == nullptr) return;
+    const auto request = unheard->release();
+    log_refusal(*request, why);
+    (void)Internals::refuse(*request);
+}
+
 ServicePoint::ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd& evd)
     : Object(ia, ia.provider(), type), conn_qual_(qual), evd_(&evd) {}
 
@@ -72,12 +80,7 @@ void ServicePoint::report(DAT_CR_HANDLE cr) noexcept {
     data.conn_qual = conn_qual_;
     data.cr_handle = cr;
     data.truncate_flag = DAT_FALSE;
-    if (evd_->post(event)) return;
-    const auto unheard = claim<Cr>(cr);
-    if (unheard == nullptr) return;
-    const auto request = unheard->release();
-    log_refusal(*request, explain("the EVD is full, its length is %d", evd_->qlen()));
-    (void)Internals::refuse(*request);
+    if (!evd_->post(event)) refuse_unheard(cr, explain("the EVD is full, its length is %d", evd_->qlen()));
 }
 
 bool ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept try {

@@ -198,6 +198,25 @@ TEST(evd_free__events_are_lost) {
     close_ia(ia);
 }
 
+/* Nobody can answer a request whose event is lost. Its client is told, and no object is left that the IA would wait
+ * for: the consumer has created none. */
+TEST(evd_free__requests_are_refused) {
+    const Pair pair = open_pair((Options){0});
+    Side *server = pair.client, *client = pair.server; /* the other way round: the server is here */
+    DAT_EVENT event;
+    DAT_COUNT requests = 0;
+    listen_at(server);
+    CHECK_OK(connect_to(client, server, NULL, 0));
+    while (requests == 0) CHECK_RC(dat_evd_wait(server->evds[CR], SHORT_US, 2, &event, &requests), DAT_TIMEOUT_EXPIRED);
+    CHECK_OK(dat_psp_free(server->psp));
+    server->psp = DAT_HANDLE_NULL;
+    side_close(server);
+    event = next_event(client, CONN);
+    CHECK(event.event_number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED ||
+          (event.event_number == DAT_CONNECTION_EVENT_PEER_REJECTED && !on_loopback()));
+    side_close(client);
+}
+
 TEST(evd_free__fed_by_an_endpoint) {
     Side *side = new_side(NULL);
     side_open(side, (Options){0});
