@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstring>
 #include <fstream>
@@ -21,10 +22,6 @@ namespace viaduct::vipl {
 namespace {
 
 bool same_name(const std::string& a, const std::string& b) noexcept { return strcasecmp(a.c_str(), b.c_str()) == 0; }
-
-HostAddress to_host(const in_addr& address) noexcept {
-    return HostAddress({reinterpret_cast<const std::uint8_t*>(&address), sizeof address});
-}
 
 bool contains(const std::vector<HostAddress>& addresses, const HostAddress& address) noexcept {
     return std::ranges::find(addresses, address) != addresses.end();
@@ -69,7 +66,7 @@ private:
 
 class HostsFile final : public NameService {
 public:
-    explicit HostsFile(std::istream& file) {
+    HostsFile(std::istream& file, const DeviceAttributes& attributes) : bytes_(attributes.host.size()) {
         for (std::string line; std::getline(file, line);) read(line.substr(0, line.find('#')));
     }
 
@@ -93,17 +90,19 @@ private:
         std::vector<std::string> names;
     };
 
-    /// Ignores lines without an IPv4 address; hosts files may contain others.
+    /// Ignores lines without an address of the NIC's family; hosts files contain others, too.
     void read(const std::string& text) {
         std::istringstream words(text);
         std::string word;
-        in_addr address;
-        if (!(words >> word) || inet_pton(AF_INET, word.c_str(), &address) != 1) return;
-        Line line{.address = to_host(address), .names = {}};
+        std::array<std::uint8_t, sizeof(in6_addr)> address{};
+        const int family = bytes_ == sizeof(in_addr) ? AF_INET : AF_INET6;
+        if (!(words >> word) || inet_pton(family, word.c_str(), address.data()) != 1) return;
+        Line line{.address = HostAddress({address.data(), bytes_}), .names = {}};
         while (words >> word) line.names.push_back(word);
         if (!line.names.empty()) lines_.push_back(std::move(line));
     }
 
+    const std::size_t bytes_;  // of the NIC's address
     std::vector<Line> lines_;
 };
 
@@ -113,13 +112,13 @@ std::shared_ptr<const NameService> NameService::of_system(const DeviceId& nic, c
     return std::make_shared<SystemNames>(nic, attributes);
 }
 
-std::shared_ptr<const NameService> NameService::of_file(const std::string& path) {
+std::shared_ptr<const NameService> NameService::of_file(const std::string& path, const DeviceAttributes& attributes) {
     std::ifstream file(path);
     if (!file && access(path.c_str(), R_OK) == 0) throw std::bad_alloc();  // the file is readable, so memory ran out
     if (!file) return nullptr;
     file.exceptions(std::ios::badbit);  // distinguishes lack of memory from a file that cannot be read
     try {
-        return std::make_shared<HostsFile>(file);
+        return std::make_shared<HostsFile>(file, attributes);
     } catch (const std::ios::failure&) {
         return nullptr;
     }
@@ -140,8 +139,8 @@ VIP_RETURN VipNSInit(VIP_NIC_HANDLE NicHandle, VIP_PVOID NSInitInfo) {
     return Entry::on<Nic>(NicHandle, {}, [&](Nic& nic) {
         if (nic.name_service.get() != nullptr) return failed(VIP_ERROR_NAMESERVICE, "VipNSInit was called before");
         const auto* path = static_cast<const char*>(NSInitInfo);
-        auto service =
-            path == nullptr ? NameService::of_system(nic.id(), nic.attributes()) : NameService::of_file(path);
+        auto service = path == nullptr ? NameService::of_system(nic.id(), nic.attributes())
+                                       : NameService::of_file(path, nic.attributes());
         if (service == nullptr) return failed(VIP_INVALID_PARAMETER, explain("the file \"%s\" cannot be read", path));
         return nic.name_service.fill(std::move(service)) ? VIP_SUCCESS
                                                          : failed(VIP_ERROR_NAMESERVICE, "VipNSInit was called before");

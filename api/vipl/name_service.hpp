@@ -28,8 +28,9 @@ public:
     /// of this host, and each NIC also has a device name.
     static std::shared_ptr<const NameService> of_system(const DeviceId& nic, const DeviceAttributes& attributes);
 
-    /// A file of lines "address name alias...", in which '#' starts a comment. Returns null if the file cannot be read.
-    static std::shared_ptr<const NameService> of_file(const std::string& path);
+    /// A file of lines "address name alias...", in which '#' starts a comment. Only addresses of the NIC's family
+    /// count. Returns null if the file cannot be read.
+    static std::shared_ptr<const NameService> of_file(const std::string& path, const DeviceAttributes& attributes);
 };
 
 /// The name service of a NIC, if it has been initialized.

@@ -283,6 +283,28 @@ TEST(file_names_with_several_addresses) {
     expect_unknown("node2", 1);
 }
 
+/* "An address in the context of the specified VI NIC": those of the other family are of no use there. */
+TEST(file_addresses_of_the_family_of_the_nic) {
+    static const VIP_UINT8 expected[16] = {0xfd, [15] = 7};
+    static const char both[] = "10.1.2.3 node1\nfd00::7 node1\n10.1.2.4 node4\nfd00::8 node6\n";
+    NetAddress found;
+    open_nic();
+    CHECK_RC(init_from(both), VIP_SUCCESS);
+    expect_address("node1", 0, "10.1.2.3");
+    expect_unknown("node1", 1);
+    expect_unknown("node6", 0);
+    if (VipOpenNic("viaduct-lo-v6", &nic) != VIP_SUCCESS) skip("no NIC has IPv6 addresses");
+    CHECK_RC(VipQueryNic(nic, &attribs), VIP_SUCCESS);
+    CHECK_EQ(attribs.NicAddressLen, 16);
+    memset(strrchr(file_name, '-') + 1, 'X', 6);
+    CHECK_RC(init_from(both), VIP_SUCCESS);
+    CHECK_RC(by_name("node1", 0, &found), VIP_SUCCESS);
+    CHECK_EQ(found.address.HostAddressLen, 16);
+    CHECK(memcmp(found.bytes + offsetof(VIP_NET_ADDRESS, HostAddress), expected, 16) == 0);
+    expect_unknown("node1", 1);
+    expect_unknown("node4", 0);
+}
+
 TEST(an_empty_file_knows_no_name) {
     open_nic();
     CHECK_RC(init_from(""), VIP_SUCCESS);
