@@ -189,7 +189,8 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     CompletionStream request_stream(parts.request_evd, parts.attr.max_request_dtos,
                                     notification_of(parts.attr.request_completion_flags));
     const LockGuard lock(parts_lock_);
-    provide_cookies(recv_cookies_, parts.recv_evd, parts.attr.recv_completion_flags);
+    Evd* const unshared = parts.srq == nullptr ? parts.recv_evd : nullptr;  // shared receives are all signalled
+    provide_cookies(recv_cookies_, unshared, parts.attr.recv_completion_flags);
     provide_cookies(request_cookies_, parts.request_evd, parts.attr.request_completion_flags);
     if (endpoint_ != nullptr) earlier_ += endpoint_->counters();
     std::swap(endpoint_, made);  // destroys the previous endpoint after releasing the lock

@@ -201,6 +201,30 @@ TEST(ep_create_with_srq__receives_only_by_the_queue) {
     side_close(side);
 }
 
+/* Connects a client whose endpoint with the shared queue has these attributes. */
+static Pair pair_with(DAT_EP_ATTR attributes, bool with_recv_evd) {
+    Pair pair = open_pair_here((Options){.srq = true});
+    Side *client = pair.client;
+    CHECK_OK(dat_ep_free(client->ep));
+    CHECK_OK(dat_ep_create_with_srq(client->ia, client->pz, with_recv_evd ? client->evds[RECV] : DAT_HANDLE_NULL,
+                                    client->evds[REQUEST], client->evds[CONN], client->srq, &attributes, &client->ep));
+    pair_connect(&pair);
+    return pair;
+}
+
+/* The flag permits receives of the endpoint to be unsignalled; those of the queue have no flags. */
+TEST(ep_create_with_srq__cookies_where_receives_may_be_unsignalled) {
+    DAT_EP_ATTR attributes = ep_attributes((Options){0});
+    attributes.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+    Pair pair = pair_with(attributes, true);
+    for (unsigned i = 0; i < 3; ++i) receive(pair.client, 77 - i, 0);
+    for (unsigned i = 0; i < 3; ++i) {
+        send_message(pair.server, i, 8);
+        EXPECT_RECEIVED(pair.client, 77 - i);
+    }
+    pair_close(&pair);
+}
+
 TEST(ep_create_with_srq__invalid_arguments) {
     Side *side = new_side(NULL);
     DAT_EP_HANDLE ep;
