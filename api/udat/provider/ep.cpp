@@ -148,24 +148,27 @@ EpParts Ep::parts() const noexcept {
             .attr = attr_};
 }
 
-/// Returns the queue of a dispatcher or, if the consumer wants no events, a queue of the endpoint.
-std::shared_ptr<CompletionQueue> Ep::queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own) {
+/// Returns the queue of a dispatcher or, if the consumer wants no events, one of the shared receives or the endpoint.
+std::shared_ptr<CompletionQueue> Ep::queue_of(Evd* evd, Srq* srq, DAT_COUNT depth,
+                                              std::shared_ptr<CompletionQueue>& own) {
     own.reset();
     if (evd != nullptr) return evd->completions();
-    auto queue = CompletionQueue::create(ia().device(), {.capacity = static_cast<std::uint32_t>(std::max(depth, 1))});
+    const auto capacity = static_cast<std::uint32_t>(std::max(depth, 1));
+    auto queue = srq != nullptr ? srq->unwanted() : CompletionQueue::create(ia().device(), {.capacity = capacity});
     if (!queue.ok()) {
         failure::because(queue.status());
         return nullptr;
     }
-    own = std::move(*queue);
-    return own;
+    if (srq == nullptr) own = *queue;
+    return std::move(*queue);
 }
 
 DAT_RETURN Ep::rebuild(const EpParts& parts) {
     std::unique_ptr<Endpoint> made;
     if (parts.pz != nullptr) {
-        const auto recv_queue = queue_of(parts.recv_evd, parts.attr.max_recv_dtos, own_recv_queue_);
-        const auto request_queue = queue_of(parts.request_evd, parts.attr.max_request_dtos, own_request_queue_);
+        const auto recv_queue = queue_of(parts.recv_evd, parts.srq, parts.attr.max_recv_dtos, own_recv_queue_);
+        const auto request_queue =
+            queue_of(parts.request_evd, nullptr, parts.attr.max_request_dtos, own_request_queue_);
         if (recv_queue == nullptr || request_queue == nullptr)
             return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
         auto endpoint = Endpoint::create({

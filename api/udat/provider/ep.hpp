@@ -162,7 +162,8 @@ private:
     DAT_RETURN result_of(const Status& status, QueueKind queue) const noexcept;
     DAT_RETURN hand_over(SendRequest& request, const Segments& pieces, DAT_COMPLETION_FLAGS flags) noexcept;
     void choose_direct_endpoints() noexcept;
-    std::shared_ptr<CompletionQueue> queue_of(Evd* evd, DAT_COUNT depth, std::shared_ptr<CompletionQueue>& own);
+    std::shared_ptr<CompletionQueue> queue_of(Evd* evd, Srq* srq, DAT_COUNT depth,
+                                              std::shared_ptr<CompletionQueue>& own);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     RequestTerms terms_of(const FailedRequest& request) const noexcept override;
     void set_peer(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept;

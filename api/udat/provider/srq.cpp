@@ -2,6 +2,7 @@
 #include "api/udat/provider/srq.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/segments.hpp"
@@ -16,6 +17,12 @@ DAT_RETURN too_deep(DAT_COUNT wanted, const DeviceAttributes& limits) noexcept {
 }
 
 }  // namespace
+
+void discard(CompletionQueue& queue) noexcept {
+    std::array<Completion, 16> unwanted;
+    while (queue.poll(unwanted) == unwanted.size()) {
+    }
+}
 
 Srq::Srq(Pz& pz, const DAT_SRQ_ATTR& attr) : Object(pz.ia(), pz.ia().provider(), handle_type), pz_(&pz), attr_(attr) {}
 
@@ -35,6 +42,7 @@ DAT_RETURN Srq::post(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TR
     if (const DAT_RETURN result = check_segments(segments, iov, attr_.max_recv_iov, "max_recv_iov"); result != success)
         return result;
     const Segments pieces(iov, segments);
+    discard_unwanted();
     const Status status = queue_->post_receive({.context = cookie.as_64, .sges = pieces.span()});
     if (status.code() != Code::QueueFull) [[likely]]
         return to_return(status, DAT_RESOURCE_SRQ);
@@ -46,11 +54,28 @@ DAT_RETURN Srq::resize(DAT_COUNT max_recv_dtos) noexcept {
     if (max_recv_dtos < attr_.low_watermark)
         return failed(error(DAT_INVALID_STATE),
                       explain("%d receives asked for, low_watermark is %d", max_recv_dtos, attr_.low_watermark));
-    const Status status = queue_->resize(static_cast<std::uint32_t>(max_recv_dtos));
+    const LockGuard lock(unwanted_lock_);
+    discard_unwanted();
+    Status status;
+    if (unwanted_ != nullptr && max_recv_dtos > attr_.max_recv_dtos)
+        status = unwanted_->resize(static_cast<std::uint32_t>(max_recv_dtos));
+    if (status.ok()) status = queue_->resize(static_cast<std::uint32_t>(max_recv_dtos));
     if (status.code() == Code::InvalidParameter) return too_deep(max_recv_dtos, ia().device()->attributes());
     if (!status.ok()) return to_return(status, DAT_RESOURCE_SRQ);
     attr_.max_recv_dtos = max_recv_dtos;
     return success;
+}
+
+Result<std::shared_ptr<CompletionQueue>> Srq::unwanted() {
+    const LockGuard lock(unwanted_lock_);
+    if (unwanted_ == nullptr) {
+        const auto capacity = static_cast<std::uint32_t>(attr_.max_recv_dtos);
+        auto queue = CompletionQueue::create(ia().device(), {.capacity = capacity});
+        if (!queue.ok()) return queue.status();
+        unwanted_ = std::move(*queue);
+        to_discard_.store(unwanted_.get(), std::memory_order_release);
+    }
+    return unwanted_;
 }
 
 DAT_RETURN Srq::set_low_watermark(DAT_COUNT watermark) noexcept {

@@ -2,13 +2,19 @@
 // Shared receive queues.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "api/udat/provider/object.hpp"
 #include "api/udat/provider/pz.hpp"
+#include "viaduct/completion_queue.hpp"
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/shared_receive_queue.hpp"
 
 namespace viaduct::dat {
+
+/// Discards unwanted completions to make room for others.
+[[gnu::cold, gnu::noinline]] void discard(CompletionQueue& queue) noexcept;
 
 class Srq final : public Object {
 public:
@@ -26,12 +32,23 @@ public:
     DAT_RETURN set_low_watermark(DAT_COUNT watermark) noexcept;
     void query(DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM& param) const noexcept;
 
+    /// The queue for receives of endpoints whose consumer wants no completions of them. Each post makes room in it.
+    Result<std::shared_ptr<CompletionQueue>> unwanted();
+    void discard_unwanted() const noexcept {
+        if (CompletionQueue* queue = to_discard_.load(std::memory_order_acquire); queue != nullptr) [[unlikely]]
+            discard(*queue);
+    }
+
 private:
     Srq(Pz& pz, const DAT_SRQ_ATTR& attr);
 
     Use<Pz> pz_;
     DAT_SRQ_ATTR attr_;
     std::shared_ptr<SharedReceiveQueue> queue_;
+
+    Mutex unwanted_lock_;
+    std::shared_ptr<CompletionQueue> unwanted_ VIADUCT_GUARDED_BY(unwanted_lock_);
+    std::atomic<CompletionQueue*> to_discard_{nullptr};  // the same queue, for posts
 };
 
 }  // namespace viaduct::dat

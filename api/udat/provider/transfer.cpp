@@ -15,13 +15,6 @@ namespace {
 constexpr int request_flags = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
                               DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 
-/// Discards unwanted completions to make room for others.
-[[gnu::cold, gnu::noinline]] void discard(CompletionQueue& queue) noexcept {
-    std::array<Completion, 16> unwanted;
-    while (queue.poll(unwanted) == unwanted.size()) {
-    }
-}
-
 struct SegmentLimit {
     DAT_COUNT value;
     const char* name;
@@ -64,6 +57,7 @@ DAT_COUNT Ep::outstanding(QueueKind queue) const noexcept {
     if (endpoint_ == nullptr) return 0;
     const auto& own = queue == QueueKind::Send ? own_request_queue_ : own_recv_queue_;
     if (own != nullptr) discard(*own);
+    if (srq_ && queue == QueueKind::Receive) srq_->discard_unwanted();
     return static_cast<DAT_COUNT>(endpoint_->outstanding(queue));
 }
 

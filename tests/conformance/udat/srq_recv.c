@@ -212,6 +212,24 @@ static Pair pair_with(DAT_EP_ATTR attributes, bool with_recv_evd) {
     return pair;
 }
 
+/* "The Consumer is not interested in events for completions": of as many messages as come. The shared queue may be
+ * longer than max_recv_dtos of the endpoint, and may become so. */
+TEST(ep_create_with_srq__no_evd_for_receives) {
+    DAT_EVENT event;
+    DAT_EP_ATTR attributes = ep_attributes((Options){0});
+    attributes.max_recv_dtos = 1;
+    Pair pair = pair_with(attributes, false);
+    unsigned sent = 0;
+    for (unsigned depth = DTOS; depth <= 4 * DTOS; depth *= 2) {
+        if (depth != DTOS) CHECK_OK(dat_srq_resize(pair.client->srq, (DAT_COUNT)depth));
+        for (unsigned i = 0; i < depth; ++i) receive(pair.client, i, 0);
+        for (unsigned i = 0; i < depth; ++i) send_message(pair.server, ++sent, 8);
+    }
+    CHECK(!poll_event(pair.client, RECV, &event) && !poll_event(pair.client, ASYNC, &event));
+    CHECK_EQ(ep_state(pair.client), DAT_EP_STATE_CONNECTED);
+    pair_close(&pair);
+}
+
 /* The flag permits receives of the endpoint to be unsignalled; those of the queue have no flags. */
 TEST(ep_create_with_srq__cookies_where_receives_may_be_unsignalled) {
     DAT_EP_ATTR attributes = ep_attributes((Options){0});
