@@ -430,6 +430,8 @@ void Link::flush() noexcept {
     const auto blocked = std::exchange(blocked_, {});
     for (const auto& entry : blocked)
         if (const auto connection = entry.lock()) connection->resume_sending();
+    // The first one may have taken all the room, and is the last one next time.
+    if (!blocked_.empty()) std::ranges::rotate(blocked_, blocked_.begin() + 1);
 }
 
 void Link::expect_room(bool wanted) noexcept {

@@ -569,6 +569,56 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: another user's listen
     CHECK_NOTHROW(run_processes(owner, stranger));
 }
 
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "streams of large writes leave each other room", "[hosts]") {
+    constexpr std::size_t streams = 2;
+    constexpr std::size_t large = 1 << 20;
+    constexpr std::size_t rounds = 40;
+    const auto initiator = [&](Wire& wire) {
+        Node node(*provider());
+        const Buffer mine(node, large);
+        std::array<std::unique_ptr<Port>, streams + 1> ports;  // the last one does not stream
+        for (auto& port : ports) {
+            port = std::make_unique<Port>(node);
+            wire.await();
+            connect_to(*port, node.peer_address("streams"));
+        }
+        const auto target = wire.receive<RemoteAddress>();
+        const auto piece = [&](std::size_t i) { return mine.sge(0, i == streams ? large / 16 : large); };
+        const auto write = [&](std::size_t i) {
+            const Sge from = piece(i);
+            ports[i]->post(write_of(i, from, target));
+        };
+        for (std::size_t i = 0; i <= streams; ++i)
+            for (int depth = i == streams ? 1 : 8; depth != 0; --depth) write(i);
+        std::array<std::size_t, streams + 1> written{};
+        while (written[0] + written[1] < rounds) {
+            for (std::size_t i = 0; i <= streams; ++i) {
+                Completion completion;
+                if (ports[i]->send_queue->poll({&completion, 1}) == 0) continue;
+                require(completion.code == CompletionCode::Success, "write");
+                ++written[i];
+                write(i);
+            }
+        }
+        for (const std::size_t count : written) require(count > 1, "a stream takes all the room");
+        wire.notify();
+    };
+    const auto target = [&](Wire& wire) {
+        Node node(*provider());
+        const Buffer theirs(node, large);
+        const auto listener = node.listen("streams");
+        std::array<std::unique_ptr<Port>, streams + 1> ports;
+        for (auto& port : ports) {
+            port = std::make_unique<Port>(node);
+            wire.notify();
+            accept_on(*port, *listener);
+        }
+        wire.send(theirs.remote());
+        wire.await();
+    };
+    CHECK_NOTHROW(run_processes(initiator, target));
+}
+
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: another user who knows the socket's name is refused") {
     if (geteuid() != 0 || !able().own_user_only) return;  // requires the privilege to change the user
     const auto owner = [&](Wire& wire) {

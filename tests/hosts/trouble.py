@@ -27,6 +27,7 @@ OCCUPY = f"import socket, sys; s = socket.create_server(('', {SERVICE})); print(
 class Tools:
     def __init__(self, hosts, build):
         self.hosts, self.ping, self.perf = hosts, build / "tools/vi-ping", build / "tools/vi-perf"
+        self.contract = build / "tests/contract/viaduct_contract_tests"
 
     def serving(self, tool, *options, host=FAR, **settings):
         server = Program(self.hosts, host, tool, "--listen", SERVICE, *options, **settings)
@@ -159,6 +160,18 @@ def test_a_bad_line_loses_nothing(tools):
             check(lost_segments(tools) > lost_before, f"{line[0]} has lost nothing")
         finally:
             tools.hosts.run(NEAR, "tc", "qdisc", "del", "dev", DEVICES[NEAR], "root")
+
+
+def test_a_slow_line_is_shared(tools):
+    """The endpoints of a link take turns, although the socket never has room for all of them."""
+    line = ["tbf", "rate", "200mbit", "burst", "64kb", "latency", "50ms"]
+    if tools.hosts.attempt(NEAR, "tc", "qdisc", "add", "dev", DEVICES[NEAR], "root", *line).returncode != 0:
+        print("# this kernel has no tbf")
+        return
+    try:
+        tools.hosts.run(NEAR, tools.contract, "streams of large writes *", VIADUCT_TEST_HOST_2=tools.hosts.network)
+    finally:
+        tools.hosts.run(NEAR, "tc", "qdisc", "del", "dev", DEVICES[NEAR], "root")
 
 
 # ---- What the backend must not do ------------------------------------------------------------------------------------
