@@ -4,6 +4,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/kdf.h>
 #include <openssl/opensslv.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -32,8 +33,9 @@
     DO(BIO_meth_set_ctrl) DO(BIO_meth_set_read) DO(BIO_meth_set_write) \
     DO(BIO_new) DO(BIO_set_data) DO(BIO_set_flags) \
     DO(BIO_set_init) DO(ERR_clear_error) DO(ERR_peek_error) \
-    DO(ERR_reason_error_string) DO(EVP_Digest) DO(EVP_sha256) \
-    DO(OPENSSL_init_ssl) DO(ERR_get_error) DO(OSSL_LIB_CTX_new) DO(SSL_CIPHER_find) \
+    DO(ERR_reason_error_string) DO(EVP_Digest) DO(EVP_KDF_fetch) \
+    DO(EVP_KDF_free) DO(EVP_sha256) DO(OPENSSL_init_ssl) \
+    DO(ERR_get_error) DO(OSSL_LIB_CTX_free) DO(OSSL_LIB_CTX_new) DO(SSL_CIPHER_find) \
     DO(SSL_CTX_ctrl) DO(SSL_CTX_free) DO(SSL_CTX_load_verify_file) \
     DO(SSL_CTX_new_ex) DO(SSL_CTX_set_alpn_select_cb) DO(SSL_CTX_set_ciphersuites) \
     DO(SSL_CTX_set_info_callback) \
@@ -77,18 +79,32 @@ struct OpenSsl {
 #undef VIADUCT_MEMBER
     BIO_METHOD* sockets = nullptr;
 
-    /// Null if it cannot be used.
-    static const OpenSsl* get() noexcept {
-        static const OpenSsl openssl;
-        return openssl.sockets != nullptr ? &openssl : nullptr;
+    /// Null: it cannot be used, for instance because memory or descriptors have run out.
+    static const OpenSsl* load() noexcept {
+        const LockGuard lock(mutex_);  // no child inherits a half of it
+        if (loaded_ != nullptr) return loaded_;
+        std::unique_ptr<OpenSsl> made(new (std::nothrow) OpenSsl);
+        if (made != nullptr && made->sockets != nullptr) loaded_ = made.release();
+        return loaded_;
     }
 
-    /// For new contexts of TLS; null: out of memory. A forked child makes one of its own: in that of the parent, other
-    /// threads may have held locks.
-    OSSL_LIB_CTX* context() const noexcept {
+    /// Once it has been loaded.
+    static const OpenSsl* get() noexcept VIADUCT_UNCHECKED { return loaded_; }
+
+    /// Makes a context of TLS; null: out of memory. What OpenSSL cannot make when a library context first needs it, it
+    /// never tries to make again. So that one is kept only if all is there.
+    SSL_CTX* make_context() const noexcept {
         const LockGuard lock(mutex_);
-        if (context_ == nullptr) context_ = OSSL_LIB_CTX_new();
-        return context_;
+        OSSL_LIB_CTX* const library = library_ != nullptr ? library_ : OSSL_LIB_CTX_new();
+        if (library == nullptr) return nullptr;
+        EVP_KDF* const for_handshakes = EVP_KDF_fetch(library, "TLS13-KDF", nullptr);
+        SSL_CTX* const made = for_handshakes != nullptr ? SSL_CTX_new_ex(library, nullptr, TLS_method()) : nullptr;
+        EVP_KDF_free(for_handshakes);
+        if (made != nullptr)
+            library_ = library;
+        else if (library_ == nullptr)
+            OSSL_LIB_CTX_free(library);
+        return made;
     }
 
 private:
@@ -113,18 +129,19 @@ private:
         }
     }
 
-    static void forget_context(void* openssl) noexcept {
-        auto& own = *static_cast<OpenSsl*>(openssl);
-        own.mutex_.assume_held();
-        own.context_ = nullptr;
+    /// A forked child makes a library context of its own: in that of the parent, other threads may have held locks.
+    static void forget_library(void*) noexcept {
+        mutex_.assume_held();
+        library_ = nullptr;
     }
 
     static int receive(BIO* bio, char* to, int size) noexcept;
     static int send(BIO* bio, const char* from, int size) noexcept;
     static long control(BIO*, int command, long, void*) noexcept { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
-    mutable ProcessMutex mutex_{forget_context, this};
-    mutable OSSL_LIB_CTX* context_ VIADUCT_GUARDED_BY(mutex_) = nullptr;
+    static inline constinit ProcessMutex mutex_{forget_library};
+    static inline const OpenSsl* loaded_ VIADUCT_GUARDED_BY(mutex_) = nullptr;
+    static inline OSSL_LIB_CTX* library_ VIADUCT_GUARDED_BY(mutex_) = nullptr;
 };
 
 using Session = std::unique_ptr<SSL_SESSION, decltype(&::SSL_SESSION_free)>;
@@ -221,13 +238,10 @@ struct TlsCallbacks {
 
 Result<TlsContext> make_tls_context(const Policy& policy) {
     if (policy.authentication() == Authentication::None) return TlsContext();
-    if (OpenSsl::get() == nullptr) return Status(Code::Unsupported, "there is no usable libssl");
+    if (OpenSsl::load() == nullptr) return Status(Code::Unsupported, "there is no usable libssl");
     const OpenSsl& openssl = *OpenSsl::get();
     openssl.ERR_clear_error();
-    OSSL_LIB_CTX* const library = openssl.context();
-    const TlsContext context(
-        library == nullptr ? nullptr : openssl.SSL_CTX_new_ex(library, nullptr, openssl.TLS_method()),
-        [](SSL_CTX* context) { OpenSsl::get()->SSL_CTX_free(context); });
+    const TlsContext context(openssl.make_context(), [](SSL_CTX* context) { OpenSsl::get()->SSL_CTX_free(context); });
     if (context == nullptr) return Status(Code::NoResources, no_memory);
     SSL_CTX* const raw = context.get();
     openssl.SSL_CTX_ctrl(raw, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, nullptr);
