@@ -89,6 +89,12 @@ struct alignas(64) Slot {
 };
 static_assert(sizeof(Slot) == 64);
 
+/// Reads a field of a slot. The compiler may otherwise read it again after the copy was checked.
+template <class T>
+[[gnu::always_inline]] inline T read_once(const T& field) noexcept {
+    return *static_cast<const volatile T*>(&field);
+}
+
 /// Written by the producer of a direction.
 struct alignas(64) ProducerLine {
     std::atomic<std::uint32_t> waiting;  ///< 1: ring the producer's doorbell when slots are consumed or receives posted

@@ -12,6 +12,7 @@
 namespace viaduct::loopback {
 namespace {
 
+using wire::read_once;
 using wire::SlotKind;
 
 /// Slots to be confirmed at the end of the pass: the producer waits for that, or it needs the area again and expects no
@@ -150,7 +151,7 @@ template <ReceiveQueue::Kind kind>
 inline bool ReceiveQueue::deliver(const wire::Slot& slot, std::uint8_t flags, const Receive& receive,
                                   Completion& out) noexcept {
     using namespace wire::slot_flags;
-    const std::uint32_t length = slot.length;  // copied, like the flags, because the peer may change the slot
+    const std::uint32_t length = read_once(slot.length);
     if (slot.kind != SlotKind::Message || (flags & (more | invalidate | (kind == Kind::Short ? external : 0))) != 0)
         return false;
     const Sge* const sge = receive.sges.single();
@@ -198,7 +199,7 @@ bool ReceiveQueue::poll_one_as_owner(Completion& out) noexcept {
         lock().unlock_as_owner();
         return false;
     }
-    const std::uint8_t flags = slot.flags;
+    const std::uint8_t flags = read_once(slot.flags);
     if (entries_.empty() || !deliver<Kind::Short>(slot, flags, entries_.front(), out))
         return receive_one_as_owner(slot, flags, out);
     const bool owes = consume_delivered(1, out.bytes, Way::Slot, slot);
@@ -240,7 +241,7 @@ void ReceiveQueue::progress() noexcept {
     do {
         if (special_ == 0 && receive_delivered(seen)) continue;
         const wire::Slot& slot = ring_.front();
-        const std::uint8_t flags = slot.flags;
+        const std::uint8_t flags = read_once(slot.flags);
         if (!receive(slot)) break;
         seen |= flags;
     } while (!completions_.is_output_full() && ring_.has_arrived(ring_.front()));
@@ -260,7 +261,7 @@ inline bool ReceiveQueue::receive_delivered(std::uint8_t& seen) noexcept {
     for (; count != most; ++count) {
         const wire::Slot& slot = ring_.slot(position + count);
         if (!ring_.has_arrived(slot, position + count)) break;
-        const std::uint8_t flags = slot.flags;
+        const std::uint8_t flags = read_once(slot.flags);
         if (way_of(flags) != way || !deliver<Kind::Any>(slot, flags, entries_[count], out[count])) break;
         bytes += out[count].bytes;
         seen |= flags;
@@ -321,9 +322,9 @@ void ReceiveQueue::confirm_promptly() noexcept {
 
 ReceiveQueue::Arrival ReceiveQueue::read(const wire::Slot& slot) const noexcept {
     Arrival arrival;
-    arrival.kind = slot.kind;
-    arrival.flags = slot.flags;
-    arrival.length = arrival.total = slot.length;
+    arrival.kind = read_once(slot.kind);
+    arrival.flags = read_once(slot.flags);
+    arrival.length = arrival.total = read_once(slot.length);
     arrival.immediate = slot.immediate;
     const auto has = [&arrival](std::uint8_t flag) { return (arrival.flags & flag) != 0; };
     arrival.operation = is_write(arrival.kind) ? CompletedOperation::ReceiveRdmaWrite : CompletedOperation::Receive;
