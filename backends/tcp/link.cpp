@@ -243,7 +243,7 @@ bool Link::work() noexcept {
     }
     bool arrived = false;
     if (is_usable()) {
-        if (!out_.empty()) flush();
+        if (!out_.empty() || expects_room_) flush();
         arrived = receive();
         if (!blocked_.empty() && !expects_room_ && is_usable()) flush();
     }
@@ -460,8 +460,9 @@ std::ptrdiff_t Link::read(std::span<const iovec> pieces) noexcept {
 bool Link::receive() noexcept {
     bool arrived = false;
     for (int round = 0; is_usable(); ++round) {
-        if (round == max_reads) {  // what OpenSSL has read already makes no descriptor readable
-            node_.agent().shorten_sleep();
+        if (round == max_reads) {
+            // What OpenSSL has read already makes no descriptor readable. Room in the socket makes it writable.
+            if (tls_ != nullptr && tls_->has_more()) expect_room(true);
             break;
         }
         if (in_begin_ != 0) {
