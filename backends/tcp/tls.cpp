@@ -47,7 +47,7 @@
     DO(SSL_get_error) DO(SSL_get_ex_data) DO(SSL_has_pending) \
     DO(SSL_new) DO(SSL_read) DO(SSL_session_reused) \
     DO(SSL_set_accept_state) DO(SSL_set_alpn_protos) DO(SSL_set_bio) \
-    DO(SSL_set_connect_state) DO(SSL_set_default_read_buffer_len) DO(SSL_set_ex_data) \
+    DO(SSL_set_connect_state) DO(SSL_set_ex_data) \
     DO(SSL_set_read_ahead) DO(SSL_write) DO(TLS_method)
 // clang-format on
 
@@ -60,9 +60,6 @@ constexpr const char* library_name = "libssl.so." VIADUCT_TEXT_OF(OPENSSL_SHLIB_
 constexpr const char* ciphers = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
 constexpr std::array<unsigned char, 2> first_cipher{0x13, 0x01};
 constexpr std::size_t key_bytes = 32;
-
-/// OpenSSL reads so many bytes by one call, more than a record has.
-constexpr std::size_t read_at_once = std::size_t{64} << 10;
 
 /// Separates the keys from other uses of the same file.
 constexpr std::string_view key_label = "Viaduct tcp 1 pre-shared key";
@@ -363,7 +360,6 @@ Status Tls::shake_hands() noexcept {
     encrypts_ = chosen == encrypting;
     if (!encrypts_) return {};  // what follows is not for OpenSSL
     openssl.SSL_set_read_ahead(ssl_, 1);
-    openssl.SSL_set_default_read_buffer_len(ssl_, read_at_once);
     return {};
 }
 
