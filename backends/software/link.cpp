@@ -38,7 +38,7 @@ void Link::drop(std::uint32_t requester) noexcept {
 
 void Link::end_users(const Status& why) noexcept {
     tell_waiting(why);
-    node_.link_lost(*this, why);
+    if (users_ != 0) node_.link_lost(*this, why);  // looks at all connections
     for (ConnectionRequest* request : std::exchange(requests_, {})) request->link_lost();
 }
 

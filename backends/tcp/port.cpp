@@ -28,6 +28,9 @@ std::size_t most_strangers() noexcept {
 /// How long a port accepts no clients if resources are exhausted.
 constexpr auto accept_pause = 100ms;
 
+/// How many clients are accepted before others of the node have a turn: clients may come as fast as that.
+constexpr int accepts_at_once = 64;
+
 }  // namespace
 
 Result<std::shared_ptr<software::Port>> Port::open(Transport& transport, software::Node& node, std::uint16_t number) {
@@ -45,14 +48,14 @@ Result<std::shared_ptr<software::Port>> Port::open(Transport& transport, softwar
 Port::~Port() { node_.agent().unwatch(socket_.get()); }
 
 /// The system would reset those that are not accepted.
-void Port::closes() noexcept { (void)greet_clients(); }
+void Port::closes() noexcept { (void)greet_clients(Socket::backlog); }
 
-/// Accepts the clients that have connected, or one that is to be refused. WouldBlock: there are no more.
-Status Port::greet_clients(bool refuses) noexcept {
+/// Accepts clients that have connected. `refuses`: they are to be refused. WouldBlock: there are no more.
+Status Port::greet_clients(int count, bool refuses) noexcept {
     const auto self = std::static_pointer_cast<Port>(shared_from_this());
     const std::size_t most = most_strangers();
     return support::guarded([&]() -> Status {
-        while (true) {
+        for (; count != 0; --count) {
             auto socket = Socket::accept(socket_.get());
             if (!socket.ok()) return socket.status();
             std::erase_if(strangers_, [](const auto& stranger) { return stranger.expired(); });
@@ -63,8 +66,8 @@ Status Port::greet_clients(bool refuses) noexcept {
             }
             const auto link = Link::accept(transport_, node_, self, std::move(*socket), refuses);
             if (link.ok() && !link.value()->is_open()) strangers_.push_back(link.value());
-            if (refuses) return {};
         }
+        return {};
     });
 }
 
@@ -75,12 +78,12 @@ void Port::knows(const Link& link) noexcept {
 /// If resources are exhausted, one client learns that, and the others wait for a moment.
 void Port::on_readable(int) noexcept {
     const auto keep = std::static_pointer_cast<Port>(shared_from_this());
-    const Status status = greet_clients();
-    if (status.code() == Code::WouldBlock) return;
+    const Status status = greet_clients(accepts_at_once);
+    if (status.ok() || status.code() == Code::WouldBlock) return;
     node_.close_idle_links(0);
     turn_away(status.sys_errno() == EMFILE ? support::lack_of_descriptors : status);
     reserve_.reset();
-    if (!greet_clients(true).ok()) reserve_descriptor();
+    if (!greet_clients(1, true).ok()) reserve_descriptor();
     const Status continues = support::guarded([&]() -> Status {
         node_.agent().call_at(Deadline::after(accept_pause), keep);
         return {};

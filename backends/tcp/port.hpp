@@ -34,7 +34,7 @@ private:
     void on_readable(int) noexcept override;
     void on_deadline() noexcept override;
     void closes() noexcept override;
-    Status greet_clients(bool refuses = false) noexcept;
+    Status greet_clients(int count, bool refuses = false) noexcept;
 
     Transport& transport_;
     Socket socket_;

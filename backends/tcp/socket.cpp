@@ -14,8 +14,6 @@
 namespace viaduct::tcp {
 namespace {
 
-constexpr int backlog = 1024;
-
 template <class Value>
 void set_option(int fd, int level, int option, Value value) noexcept {
     (void)setsockopt(fd, level, option, &value, sizeof value);  // an option that the system lacks is not needed
@@ -74,7 +72,7 @@ Result<Socket> Socket::listen(const HostAddress& at, std::uint16_t port) noexcep
     auto fd = create(address);
     if (!fd.ok()) return fd;
     set_option(fd->get(), SOL_SOCKET, SO_REUSEADDR, 1);
-    if (bind(fd->get(), address.get(), size_of(address)) != 0 || ::listen(fd->get(), backlog) != 0)
+    if (bind(fd->get(), address.get(), size_of(address)) != 0 || ::listen(fd->get(), Socket::backlog) != 0)
         return errno == EADDRINUSE ? Status(Code::Busy, "another process uses the port of the service", errno)
                                    : Status::from_errno(errno, "bind");
     return fd;

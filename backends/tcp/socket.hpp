@@ -29,7 +29,8 @@ public:
     /// see error(). Unreachable: there is no route. NoListener: nothing listens.
     static Result<Socket> connect(const HostAddress& from, const HostAddress& to, std::uint16_t port) noexcept;
 
-    /// Listens at an address of this host. Busy: the port is in use.
+    /// Listens at an address of this host. At most so many may wait to be accepted. Busy: the port is in use.
+    static constexpr int backlog = 1024;
     static Result<Socket> listen(const HostAddress& at, std::uint16_t port) noexcept;
 
     /// Accepts a connection. WouldBlock: there is none.
