@@ -154,8 +154,8 @@ Status Connection::wait_for_peer() {
         return {Code::Busy, "the peer waits"};
     auto port = Port::get(node_, attempt_->number);
     if (!port.ok()) return port.status();
+    attempt_->port = *port;  // which it closes if it cannot be added
     (*port)->add(*this);
-    attempt_->port = std::move(*port);
     return {};
 }
 

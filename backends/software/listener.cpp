@@ -155,13 +155,13 @@ Result<std::unique_ptr<viaduct::Listener>> Listener::create(std::shared_ptr<Node
                                                             Sharing sharing) {
     std::unique_ptr<Listener> listener(new Listener(std::move(node), local.service));
     const Node::Guard guard(*listener->node_);
+    if (listener->flag_.fd() < 0) return Status::from_errno(errno, "eventfd");
     auto port = Port::get(*listener->node_, support::port_for(local.service));
     if (!port.ok()) return port.status();
     if (!(*port)->admits(local.service, sharing)) return Status(Code::Busy, "the service has a listener");
-    if (listener->flag_.fd() < 0) return Status::from_errno(errno, "eventfd");
     listener->exclusive_ = sharing == Sharing::Exclusive;
+    listener->port_ = *port;  // which it closes if it cannot be added
     (*port)->add(*listener);
-    listener->port_ = std::move(*port);
     return std::unique_ptr<viaduct::Listener>(std::move(listener));
 }
 
