@@ -39,7 +39,8 @@ void Connection::end(bool on_purpose, CompletionCode code) noexcept {
     const bool peer_closed = std::exchange(progress_, Progress::Closed) == Progress::PeerClosed;
     link_->tell({.connection = peer_number_, .executed = done_, .kind = FrameKind::Closing},
                 encode(Closing{.on_purpose = on_purpose, .code = code}).bytes());
-    if (peer_closed || !node_.keep_closing(self())) release();
+    if (peer_closed || !node_.keep_closing(self())) return release();
+    forget_held();
 }
 
 /// Nothing is expected of the peer any more.
@@ -48,6 +49,10 @@ void Connection::release() noexcept {
     if (link_ != nullptr) link_->leave();
     link_.reset();
     if (std::exchange(has_number_, false)) node_.remove(number_);
+    forget_held();
+}
+
+void Connection::forget_held() noexcept {
     held_ = {};
     held_begin_ = 0;
 }
@@ -256,10 +261,7 @@ void Connection::handle_held() noexcept {
         held_begin_ += size_of(frame.header);
         if (last) finished(frame.header);
     }
-    if (held_begin_ == held_.size()) {
-        held_ = {};
-        held_begin_ = 0;
-    }
+    if (held_begin_ == held_.size()) forget_held();
 }
 
 // ---- Messages ----------------------------------------------------------------------------------------------------

@@ -144,6 +144,7 @@ private:
     void confirm(std::uint32_t count) noexcept;
     bool handle(const Frame& frame) noexcept;
     void handle_held() noexcept;
+    void forget_held() noexcept;
     void hold(const Frame& frame, bool last) noexcept;
     void finished(const FrameHeader& header) noexcept;
     void lack_memory() noexcept;
