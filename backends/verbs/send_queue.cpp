@@ -339,16 +339,18 @@ const Status* SendQueue::post(const SendRequest& request) noexcept {
     const auto generally = [&] { return post_generally(request); };
     if (request.sges.size() != 1 || request.with_immediate || !mutex().try_lock()) [[unlikely]]
         return generally();
-    const auto post_it = [&]<Opcode opcode>(std::uint32_t place) {
-        const unsigned flags = (request.fence ? IBV_SEND_FENCE : 0) | (request.signaled ? IBV_SEND_SIGNALED : 0) |
-                               (request.solicited ? IBV_SEND_SOLICITED : 0);
-        return post_directly<opcode>(place, request.context, request.sges.front(), request.remote, flags, generally);
-    };
+    const unsigned flags = (request.fence ? IBV_SEND_FENCE : 0) | (request.signaled ? IBV_SEND_SIGNALED : 0) |
+                           (request.solicited ? IBV_SEND_SOLICITED : 0);
+    const Sge piece = request.sges.front();
+    const RemoteAddress& remote = request.remote;
     if (const std::uint32_t place = position(); is_direct(place)) {
         switch (request.opcode) {
-            case Opcode::Send: return post_it.operator()<Opcode::Send>(place);
-            case Opcode::RdmaWrite: return post_it.operator()<Opcode::RdmaWrite>(place);
-            case Opcode::RdmaRead: return post_it.operator()<Opcode::RdmaRead>(place);
+            case Opcode::Send:
+                return post_directly<Opcode::Send>(place, request.context, piece, remote, flags, generally);
+            case Opcode::RdmaWrite:
+                return post_directly<Opcode::RdmaWrite>(place, request.context, piece, remote, flags, generally);
+            case Opcode::RdmaRead:
+                return post_directly<Opcode::RdmaRead>(place, request.context, piece, remote, flags, generally);
             default: break;
         }
     }
