@@ -44,6 +44,7 @@ int connect_abstract(const std::string& name) {
     name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    REQUIRE(fd >= 0);
     if (connect(fd, reinterpret_cast<const sockaddr*>(&address), size) == 0) return fd;
     close(fd);
     return -1;
