@@ -99,7 +99,7 @@ def test_given_up(service):
             wire.hear()
             with pytest.raises(rpma.Error):
                 request.connect()
-    server_log, log = run(server, client_of(service, "UNREACHABLE", timeout=0.2))
+    server_log, log = run(server, client_of(service, "UNREACHABLE", timeout=1))
     said_once(log, f"Connection unreachable: the listener on port {service} of 127.0.0.1 took the request and did not "
               "answer")
     said_once(server_log, "info: rpma_conn_req_connect: RPMA_E_PROVIDER: the requester has given up")
