@@ -42,45 +42,37 @@ def checked(function: F) -> F:
         return function
     awaited: str | None = vars(function).get("_awaited")
 
-    def explain_timeout(error: TimeoutError, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-        timeout: typing.Any = _signature(function).bind(*args, **kwargs).arguments.get("timeout")
-        if awaited is not None and timeout is not None:
-            error._say(function.__qualname__, awaited, timeout)
-
     def explain_call(error: Exception, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         try:
-            bound = inspect.signature(function).bind(*args, **kwargs)
+            arguments = _signature(function).bind(*args, **kwargs).arguments
         except TypeError:  # an argument is missing or unknown, and the error says so
             return
-        explain(error, function, bound.arguments)
+        if not isinstance(error, TimeoutError):
+            explain(error, function, arguments)
+        elif awaited is not None and arguments.get("timeout") is not None:
+            error._say(function.__qualname__, awaited, arguments["timeout"])
 
     @functools.wraps(function)
     async def awaiting(*args: object, **kwargs: object) -> object:
         try:
             return await function(*args, **kwargs)
-        except MISTAKES as error:
+        except (*MISTAKES, TimeoutError) as error:
             explain_call(error, args, kwargs)
-            raise
-        except TimeoutError as error:
-            explain_timeout(error, args, kwargs)
             raise
 
     @functools.wraps(function)
     def calling(*args: object, **kwargs: object) -> object:
         try:
             return function(*args, **kwargs)
-        except MISTAKES as error:
+        except (*MISTAKES, TimeoutError) as error:
             explain_call(error, args, kwargs)
-            raise
-        except TimeoutError as error:
-            explain_timeout(error, args, kwargs)
             raise
     return typing.cast(F, awaiting if inspect.iscoroutinefunction(function) else calling)
 
 
 def quick(function: F) -> F:
     """Marks a method of the data path, which Checked leaves as it is. It calls explain() itself, or what it calls
-    does: that takes no time unless it fails."""
+    does, or explain_caller(): that takes no time unless it fails."""
     vars(function)["_quick"] = True
     return function
 
@@ -103,12 +95,13 @@ class Checked:
                 setattr(cls, name, member.setter(checked(member.fset)))
 
 
-def explain(error: Exception, function: typing.Callable[..., object], arguments: dict[str, typing.Any]) -> None:
+def explain(error: Exception | None, function: typing.Callable[..., object],
+            arguments: dict[str, typing.Any]) -> None:
     """Raises an exception in place of `error`, with which a call of `function` has failed: TypeError for an argument
     that does not have the type of its annotation, OverflowError for a number that does not fit. Returns if `error` is
-    clear. The arguments may be among locals() with the name `error`."""
+    clear. The arguments may be among locals() with the name `error`. None: it is known only that an argument is wrong."""
     arguments.pop("error", None)  # a frame may keep the dictionary, and with an error that refers to it all arguments
-    if error.__suppress_context__:
+    if error is not None and error.__suppress_context__:
         return
     annotations = {name: each.annotation for name, each in inspect.signature(function).parameters.items()
                    if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
@@ -122,12 +115,20 @@ def explain(error: Exception, function: typing.Callable[..., object], arguments:
         given.append(f"{name}={reprlib.repr(value)}")
         if isinstance(value, int) and not isinstance(value, enum.Enum) and not 0 <= value < limit:
             misfits.append(f"{name}={value}")
-    of_pybind11 = "The following argument types are supported:" in str(error)
-    if misfits and (of_pybind11 or isinstance(error, (OverflowError, struct.error))):
-        reason = "a number is negative or too large" if of_pybind11 else str(error)
+    is_unclear = error is None or "The following argument types are supported:" in str(error)  # as pybind11 says
+    if misfits and (is_unclear or isinstance(error, (OverflowError, struct.error))):
+        reason = "a number is negative or too large" if is_unclear else str(error)
         raise OverflowError(f"{', '.join(misfits)}: {reason}") from None
-    if of_pybind11:
+    if is_unclear:
         raise TypeError(f"{function.__name__}() does not accept {', '.join(given)}") from None
+
+
+def explain_caller() -> None:
+    """explain() for the method that has called an extension module, which calls this."""
+    frame = sys._getframe(1)
+    method = getattr(type(frame.f_locals.get("self")), frame.f_code.co_name, None)
+    if method is not None:  # else a program has called the extension module itself
+        explain(None, method, dict(frame.f_locals))
 
 
 _Part = typing.Tuple[str, object, object, str, int]  # name, annotation, value, module, limit of numbers

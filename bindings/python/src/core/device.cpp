@@ -21,20 +21,20 @@ DeviceId id_of(const std::optional<std::string>& name) {
     return take_value("Device", name ? find_device(*name) : default_device());
 }
 
-/// Returns (kind, endpoint, completion queue, shared receive queue), or None.
+/// Returns the oldest event, or None.
 py::object next_async_event(DeviceObject& device) {
-    const auto event = device.device->next_event();
+    auto event = device.device->next_event();
     if (!event.ok()) return py::none();
-    return py::make_tuple(static_cast<int>(event.value().kind), event.value().endpoint_context,
-                          event.value().completion_queue_context, event.value().shared_receive_queue_context);
+    return type_named("AsyncEvent")(type_named("AsyncEventKind")(static_cast<int>(event->kind)),
+                                    event->endpoint_context, event->completion_queue_context,
+                                    event->shared_receive_queue_context);
 }
 
 void bind_device(py::module_& module) {
     py::class_<DeviceObject, std::shared_ptr<DeviceObject>>(module, "Device")
         .def(py::init([](const std::optional<std::string>& name) {
-                 return std::make_shared<DeviceObject>(take_value("Device", open_device(id_of(name))));
-             }),
-             py::arg("name"))
+            return DeviceObject{take_value("Device", open_device(id_of(name)))};
+        }))
         .def_property_readonly("name", [](const DeviceObject& self) { return self.device->attributes().name; })
         .def_property_readonly("host",
                                [](const DeviceObject& self) { return to_python(self.device->attributes().host); })
@@ -45,8 +45,8 @@ void bind_device(py::module_& module) {
         .def("counters",
              [](const DeviceObject& self) {
                  const DeviceCounters all = self.device->counters();
-                 return py::make_tuple(to_python(all.endpoints), all.endpoints_created, all.connections,
-                                       all.refused_connections, all.lost_connections, all.agent_wakeups);
+                 return type_named("DeviceCounters")(to_python(all.endpoints), all.endpoints_created, all.connections,
+                                                     all.refused_connections, all.lost_connections, all.agent_wakeups);
              })
         .def_property_readonly("fd", [](DeviceObject& self) { return self.device->fd(); });
     module.def("devices", [] {
@@ -60,14 +60,12 @@ void bind_device(py::module_& module) {
 
 void bind_region(py::module_& module) {
     py::class_<RegionObject>(module, "MemoryRegion")
-        .def(py::init([](std::shared_ptr<DomainObject> domain, std::uintptr_t address, std::uint64_t length, int access,
-                         bool local_write) {
-                 auto region =
-                     take_value("MemoryRegion", MemoryRegion::create(domain->domain, reinterpret_cast<void*>(address),
-                                                                     length, access_of(access, local_write)));
-                 return std::unique_ptr<RegionObject>(new RegionObject{std::move(domain), std::move(region)});
-             }),
-             py::arg("domain"), py::arg("address"), py::arg("length"), py::arg("access"), py::arg("local_write"))
+        .def(py::init([](const std::shared_ptr<DomainObject>& domain, std::uintptr_t address, std::uint64_t length,
+                         int access, bool local_write) {
+            return RegionObject{domain, take_value("MemoryRegion", MemoryRegion::create(
+                                                                       domain->domain, reinterpret_cast<void*>(address),
+                                                                       length, access_of(access, local_write)))};
+        }))
         .def_property_readonly("key", [](const RegionObject& self) { return self.region->key(); })
         .def("modify",
              [](RegionObject& self, const std::shared_ptr<DomainObject>& domain, int access, bool local_write) {
@@ -81,19 +79,15 @@ void bind_region(py::module_& module) {
 void bind_devices(py::module_& module) {
     bind_device(module);
     py::class_<DomainObject, std::shared_ptr<DomainObject>>(module, "ProtectionDomain")
-        .def(py::init([](std::shared_ptr<DeviceObject> device) {
-                 auto domain = take_value("ProtectionDomain", ProtectionDomain::create(device->device));
-                 return std::shared_ptr<DomainObject>(new DomainObject{std::move(device), std::move(domain)});
-             }),
-             py::arg("device"));
+        .def(py::init([](const std::shared_ptr<DeviceObject>& device) {
+            return DomainObject{device, take_value("ProtectionDomain", ProtectionDomain::create(device->device))};
+        }));
     bind_region(module);
     py::class_<WindowObject>(module, "MemoryWindow")
-        .def(py::init([](std::shared_ptr<DomainObject> domain, bool of_endpoint) {
-                 const auto scope = of_endpoint ? WindowScope::Endpoint : WindowScope::Domain;
-                 auto window = take_value("MemoryWindow", MemoryWindow::create(domain->domain, scope));
-                 return std::unique_ptr<WindowObject>(new WindowObject{std::move(domain), std::move(window)});
-             }),
-             py::arg("domain"), py::arg("of_endpoint"))
+        .def(py::init([](const std::shared_ptr<DomainObject>& domain, bool of_endpoint) {
+            const auto scope = of_endpoint ? WindowScope::Endpoint : WindowScope::Domain;
+            return WindowObject{domain, take_value("MemoryWindow", MemoryWindow::create(domain->domain, scope))};
+        }))
         .def_property_readonly("key", [](const WindowObject& self) { return self.window->key(); });
 }
 

@@ -10,25 +10,24 @@ namespace {
 
 using PrivateBytes = const py::bytes&;
 
-/// Returns (kind, reason, the peer's host, the peer's service, private data), or None.
+/// Returns the oldest event, or None.
 py::object next_event(EndpointObject& self) {
     auto event = self.endpoint->next_event();
     if (!event.ok()) return py::none();
-    return py::make_tuple(static_cast<int>(event->kind), static_cast<int>(event->reason),
-                          to_python(event->remote_address.host), to_python(event->remote_address.service),
-                          to_python(event->private_data), event->why.c_str());
+    return type_named("ConnectionEvent")(
+        type_named("ConnectionEventKind")(static_cast<int>(event->kind)),
+        type_named("Code")(static_cast<int>(event->reason)), to_python(event->remote_address.host),
+        to_python(event->remote_address.service), to_python(event->private_data), event->why.c_str());
 }
 
-py::tuple pair_of(const Traffic& traffic) { return py::make_tuple(traffic.messages, traffic.bytes); }
+py::object traffic_of(const Traffic& traffic) { return type_named("Traffic")(traffic.messages, traffic.bytes); }
 
-std::unique_ptr<EndpointObject> create(const std::shared_ptr<DomainObject>& domain,
-                                       const std::shared_ptr<QueueObject>& send_queue,
-                                       const std::shared_ptr<QueueObject>& receive_queue,
-                                       const std::shared_ptr<SharedReceivesObject>& shared_receives,
-                                       std::optional<std::uint32_t> send_depth,
-                                       std::optional<std::uint32_t> receive_depth, std::uint64_t context,
-                                       int reliability, bool any_reliable, bool breaks_unready, bool silent_refusals,
-                                       std::uint32_t max_transfer_bytes, int access) {
+EndpointObject create(const std::shared_ptr<DomainObject>& domain, const std::shared_ptr<QueueObject>& send_queue,
+                      const std::shared_ptr<QueueObject>& receive_queue,
+                      const std::shared_ptr<SharedReceivesObject>& shared_receives,
+                      std::optional<std::uint32_t> send_depth, std::optional<std::uint32_t> receive_depth,
+                      std::uint64_t context, int reliability, bool any_reliable, bool breaks_unready,
+                      bool silent_refusals, std::uint32_t max_transfer_bytes, int access) {
     const EndpointAttributes attributes{
         .reliability = static_cast<Reliability>(reliability),
         .receiver_not_ready = breaks_unready ? ReceiverNotReady::Break : ReceiverNotReady::Wait,
@@ -44,8 +43,7 @@ std::unique_ptr<EndpointObject> create(const std::shared_ptr<DomainObject>& doma
                                 .send_depth = send_depth.value_or(default_depth),
                                 .receive_depth = receive_depth.value_or(default_depth),
                                 .context = context};
-    return std::unique_ptr<EndpointObject>(
-        new EndpointObject{domain, take_value("Endpoint", Endpoint::create(config))});
+    return {domain, take_value("Endpoint", Endpoint::create(config))};
 }
 
 void connect(EndpointObject& self, const py::bytes& host, const py::bytes& service, PrivateBytes private_data,
@@ -87,22 +85,17 @@ void bind_requests(py::module_& module) {
             "service", [](const RequestObject& self) { return to_python(self.request->remote_address().service); })
         .def_property_readonly("private_data",
                                [](const RequestObject& self) { return to_python(self.request->private_data()); })
-        .def(
-            "reject",
-            [](RequestObject& self, PrivateBytes private_data) {
-                check("ConnectionRequest.reject",
-                      self.request->reject(bytes_of<PrivateData>(private_data, "the private data")));
-            },
-            py::arg("private_data"));
+        .def("reject", [](RequestObject& self, PrivateBytes private_data) {
+            check("ConnectionRequest.reject",
+                  self.request->reject(bytes_of<PrivateData>(private_data, "the private data")));
+        });
     py::class_<ListenerObject>(module, "Listener")
-        .def(py::init([](std::shared_ptr<DeviceObject> device, const py::bytes& service, bool exclusive) {
-                 const Address local{device->device->attributes().host,
-                                     bytes_of<Bytes<Address::max_service>>(service, "the service")};
-                 auto listener = take_value(
-                     "Listener", device->device->listen(local, exclusive ? Sharing::Exclusive : Sharing::Shared));
-                 return std::unique_ptr<ListenerObject>(new ListenerObject{std::move(device), std::move(listener)});
-             }),
-             py::arg("device"), py::arg("service"), py::arg("exclusive"))
+        .def(py::init([](const std::shared_ptr<DeviceObject>& device, const py::bytes& service, bool exclusive) {
+            const Address local{device->device->attributes().host,
+                                bytes_of<Bytes<Address::max_service>>(service, "the service")};
+            const auto sharing = exclusive ? Sharing::Exclusive : Sharing::Shared;
+            return ListenerObject{device, take_value("Listener", device->device->listen(local, sharing))};
+        }))
         .def_property_readonly("fd", [](const ListenerObject& self) { return self.listener->fd(); })
         .def("next_request", [](ListenerObject& self) -> std::unique_ptr<RequestObject> {
             auto request = self.listener->next_request();
@@ -114,36 +107,29 @@ void bind_requests(py::module_& module) {
 
 }  // namespace
 
-py::tuple to_python(const EndpointCounters& counters) {
+py::object to_python(const EndpointCounters& counters) {
     py::dict traffic;
     for (std::size_t i = 0; i < counted_operations; ++i)
         for (std::size_t j = 0; j < ways; ++j)
             if (const Traffic& some = counters.traffic[i][j]; some.messages != 0)
                 traffic[py::make_tuple(to_string(static_cast<CountedOperation>(i)), to_string(static_cast<Way>(j)))] =
-                    pair_of(some);
-    return py::make_tuple(traffic, pair_of(counters.posted_receives), counters.credit_waits, counters.refusals,
-                          counters.retries, counters.wakeups);
+                    traffic_of(some);
+    return type_named("Counters")(traffic, traffic_of(counters.posted_receives), counters.credit_waits,
+                                  counters.refusals, counters.retries, counters.wakeups);
 }
 
 void bind_endpoints(py::module_& module) {
     bind_requests(module);
     py::class_<EndpointObject> endpoint(module, "Endpoint");
-    endpoint
-        .def(py::init(&create), py::arg("domain"), py::arg("send_queue"), py::arg("receive_queue"),
-             py::arg("shared_receives"), py::arg("send_depth"), py::arg("receive_depth"), py::arg("context"),
-             py::arg("reliability"), py::arg("any_reliable"), py::arg("breaks_unready"), py::arg("silent_refusals"),
-             py::arg("max_transfer_bytes"), py::arg("access"))
+    endpoint.def(py::init(&create))
         .def_property_readonly("state",
                                [](const EndpointObject& self) { return static_cast<int>(self.endpoint->state()); })
-        .def(
-            "outstanding",
-            [](const EndpointObject& self, bool receives) {
-                return self.endpoint->outstanding(receives ? QueueKind::Receive : QueueKind::Send);
-            },
-            py::arg("receives"))
-        .def("connect", &connect, py::arg("host"), py::arg("service"), py::arg("private_data"), py::arg("timeout"),
-             py::arg("peer_to_peer"), py::arg("bare"))
-        .def("accept", &accept, py::arg("request"), py::arg("private_data"))
+        .def("outstanding",
+             [](const EndpointObject& self, bool receives) {
+                 return self.endpoint->outstanding(receives ? QueueKind::Receive : QueueKind::Send);
+             })
+        .def("connect", &connect)
+        .def("accept", &accept)
         .def(
             "disconnect", [](EndpointObject& self) { self.endpoint->disconnect(); }, WithoutGil())
         .def(

@@ -85,8 +85,8 @@ void bind_memory(py::module_& module) {
         .def_buffer([](const ShareableMemory& memory) {
             return py::buffer_info(static_cast<std::uint8_t*>(memory.data()), static_cast<py::ssize_t>(memory.size()));
         });
-    module.def("pin", &pin, py::arg("buffer"));
-    module.def("alloc", &alloc, py::arg("size"));
+    module.def("pin", &pin);
+    module.def("alloc", &alloc);
 }
 
 std::vector<py::bytes> resolve(const std::string& name) {
@@ -110,6 +110,6 @@ PYBIND11_MODULE(_core, module) {
     bind_devices(module);
     bind_work(module);
     bind_endpoints(module);
-    module.def("resolve_host", &resolve, py::arg("name"));
-    module.def("wait_readable", &wait_readable, py::arg("fd"), py::arg("timeout"));
+    module.def("resolve_host", &resolve);
+    module.def("wait_readable", &wait_readable);
 }

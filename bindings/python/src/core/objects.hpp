@@ -53,6 +53,9 @@ py::bytes to_python(const Bytes<Capacity>& bytes) {
     return {reinterpret_cast<const char*>(bytes.span().data()), bytes.size()};
 }
 
+/// Returns a type that viaduct.core defines in Python.
+inline py::object type_named(const char* name) { return py::module_::import("viaduct.core.structures").attr(name); }
+
 struct DeviceObject {
     std::shared_ptr<Device> device;
 };
@@ -97,8 +100,7 @@ struct RequestObject {
     std::unique_ptr<ConnectionRequest> request;
 };
 
-/// Returns (traffic by operation and way, posted receives, credit waits, refusals, retries, wake-ups).
-py::tuple to_python(const EndpointCounters& counters);
+py::object to_python(const EndpointCounters& counters);
 
 void bind_devices(py::module_& module);
 void bind_endpoints(py::module_& module);

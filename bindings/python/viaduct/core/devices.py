@@ -5,12 +5,12 @@ from __future__ import annotations
 from viaduct import _core
 from viaduct.core.addresses import Service
 from viaduct.core.connections import Listener
-from viaduct.core.constants import AsyncEventKind, Reliability
+from viaduct.core.constants import Reliability
 from viaduct.core.endpoints import Endpoint
 from viaduct.core.memory import Access, MemoryRegion, MemoryWindow, ProtectionDomain
 from viaduct.core.objects import Held, next_of
 from viaduct.core.queues import CompletionQueue, SharedReceiveQueue
-from viaduct.core.structures import AsyncEvent, DeviceCounters, counters_of
+from viaduct.core.structures import AsyncEvent, DeviceCounters
 from viaduct.memory import Buffer
 
 
@@ -93,8 +93,7 @@ class Device(Held):
 
     def counters(self) -> DeviceCounters:
         """Returns what the device has done since it was opened."""
-        endpoints, *others = self._raw.counters()
-        return DeviceCounters(counters_of(endpoints), *others)
+        return self._raw.counters()
 
     def fileno(self) -> int:
         """Returns the descriptor, which is readable while asynchronous events are queued."""
@@ -102,5 +101,4 @@ class Device(Held):
 
     def next_async_event(self, timeout: float | None = 0) -> AsyncEvent | None:
         """Returns the oldest asynchronous event, or None if there is none within `timeout` seconds."""
-        raw = next_of(lambda: self._raw.next_async_event(), self.fileno(), timeout)
-        return None if raw is None else AsyncEvent(AsyncEventKind(raw[0]), *raw[1:])
+        return next_of(lambda: self._raw.next_async_event(), self.fileno(), timeout)

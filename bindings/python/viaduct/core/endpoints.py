@@ -2,18 +2,16 @@
 """Endpoints."""
 from __future__ import annotations
 
-
 from viaduct import _core, _waiting
-from viaduct._arguments import MISTAKES, awaits, explain, quick
+from viaduct._arguments import awaits, quick
 from viaduct._services import service_bytes
 from viaduct.core.addresses import Service, resolve
-from viaduct.core.constants import Code, ConnectionEventKind, Opcode, Reliability, State
+from viaduct.core.constants import Code, ConnectionEventKind, Reliability, State
 from viaduct.core.errors import RequestError, error_of
 from viaduct.core.memory import Access, MemoryRegion, MemoryWindow, ProtectionDomain
 from viaduct.core.objects import Held, next_of
 from viaduct.core.queues import CompletionQueue, SharedReceiveQueue
-from viaduct.core.structures import (Completion, ConnectionEvent, Counters, Piece, Pieces, Remote, counters_of,
-                                     sequence_of)
+from viaduct.core.structures import Completion, ConnectionEvent, Counters, Piece, Pieces, Remote
 
 
 class Endpoint(Held):
@@ -115,12 +113,11 @@ class Endpoint(Held):
                            bare=bare)
         return self._connected(await _waiting.until(self.fileno(), self._next_event))
 
-    def _next_event(self) -> _core._Event | None:
+    def _next_event(self) -> ConnectionEvent | None:
         return self._raw.next_event()
 
-    def _connected(self, raw: _core._Event | None) -> ConnectionEvent:
-        assert raw is not None  # the wait has no timeout
-        event = _event(raw)
+    def _connected(self, event: ConnectionEvent | None) -> ConnectionEvent:
+        assert event is not None  # the wait has no timeout
         if event.kind == ConnectionEventKind.ESTABLISHED:
             return event
         code = {ConnectionEventKind.TIMED_OUT: Code.TIMED_OUT, ConnectionEventKind.CONFLICT: event.reason,
@@ -129,14 +126,12 @@ class Endpoint(Held):
 
     def next_event(self, timeout: float | None = 0) -> ConnectionEvent | None:
         """Returns the oldest event of the connection, or None if there is none within `timeout` seconds."""
-        raw = next_of(self._next_event, self.fileno(), timeout)
-        return None if raw is None else _event(raw)
+        return next_of(self._next_event, self.fileno(), timeout)
 
     async def next_event_async(self, timeout: float | None = None) -> ConnectionEvent | None:
         """Waits for the oldest event of the connection without blocking the asyncio loop, and returns it, or None if
         there is none within `timeout` seconds; None waits forever."""
-        raw = await _waiting.until(self.fileno(), self._next_event, timeout)
-        return None if raw is None else _event(raw)
+        return await _waiting.until(self.fileno(), self._next_event, timeout)
 
     def disconnect(self) -> None:
         """Ends a connection, or an attempt to connect. Posted requests complete as FLUSHED. The endpoint may connect
@@ -162,74 +157,54 @@ class Endpoint(Held):
     def post_receive(self, pieces: Pieces, *, context: int = 0) -> None:
         """Posts a receive for one message, also before connecting. Raises Error(INVALID_STATE) if the endpoint takes
         its receives from a shared queue; see the class for other errors."""
-        try:
-            self._raw.post_receive(context, sequence_of(pieces))
-        except MISTAKES as error:
-            explain(error, Endpoint.post_receive, locals())
-            raise
+        self._raw.post_receive(pieces, context)
 
     @quick
     def post_send(self, pieces: Pieces = (), *, immediate: int | None = None, invalidate: int | None = None,
                   context: int = 0, signaled: bool = True, fence: bool = False, solicited: bool = False) -> None:
         """Posts a message. immediate: 32 bits for the peer's completion; invalidate: the key of a window of the peer
         that the message invalidates."""
-        try:
-            opcode = Opcode.SEND if invalidate is None else Opcode.SEND_INVALIDATE
-            self._raw.post_send(opcode, context, sequence_of(pieces), 0, invalidate or 0, immediate is not None,
-                                immediate or 0, 0, fence, signaled, solicited)
-        except MISTAKES as error:
-            explain(error, Endpoint.post_send, locals())
-            raise
+        self._raw.post_send(pieces, immediate, invalidate, context, signaled, fence, solicited)
 
     @quick
     def post_write(self, pieces: Pieces, remote: Remote, *, immediate: int | None = None, context: int = 0,
                    signaled: bool = True, fence: bool = False, solicited: bool = False) -> None:
         """Posts an RDMA write of the pieces to the peer's memory. immediate: 32 bits; such a write also completes a
         receive of the peer."""
-        try:
-            self._raw.post_send(Opcode.RDMA_WRITE, context, sequence_of(pieces), remote.address, remote.key,
-                                immediate is not None, immediate or 0, 0, fence, signaled, solicited)
-        except MISTAKES as error:
-            explain(error, Endpoint.post_write, locals())
-            raise
+        self._raw.post_write(pieces, remote, immediate, context, signaled, fence, solicited)
 
     @quick
     def post_read(self, pieces: Pieces, remote: Remote, *, context: int = 0, signaled: bool = True,
                   fence: bool = False) -> None:
         """Posts an RDMA read of the peer's memory into the pieces."""
-        try:
-            self._raw.post_send(Opcode.RDMA_READ, context, sequence_of(pieces), remote.address, remote.key, False, 0, 0,
-                                fence, signaled)
-        except MISTAKES as error:
-            explain(error, Endpoint.post_read, locals())
-            raise
+        self._raw.post_read(pieces, remote, context, signaled, fence)
 
+    @quick
     def post_atomic_write(self, piece: Piece, remote: Remote, *, context: int = 0, signaled: bool = True,
                           fence: bool = False) -> None:
         """Posts a write of 8 bytes to an address that is a multiple of 8. A reader sees all of them or none."""
-        self._raw.post_send(Opcode.ATOMIC_WRITE, context, sequence_of(piece), remote.address, remote.key, False, 0, 0,
-                            fence, signaled)
+        self._raw.post_atomic_write(piece, remote, context, signaled, fence)
 
+    @quick
     def post_flush(self, remote: Remote, nbytes: int, *, persistent: bool = False, context: int = 0,
                    signaled: bool = True, fence: bool = False) -> None:
         """Posts a flush of `nbytes` bytes: it completes when all observers see earlier writes. persistent: when these
         survive a loss of power."""
-        self._raw.post_send(Opcode.FLUSH, context, (), remote.address, remote.key, False, 0, nbytes, fence, signaled,
-                            False, persistent)
+        self._raw.post_flush(remote, nbytes, persistent, context, signaled, fence)
 
+    @quick
     def post_fetch_add(self, piece: Piece, remote: Remote, add: int, *, context: int = 0, signaled: bool = True,
                        fence: bool = False) -> None:
         """Posts an atomic addition to 8 bytes of the peer, at an address that is a multiple of 8. The piece, 8 bytes,
         receives their previous value."""
-        self._raw.post_send(Opcode.FETCH_ADD, context, sequence_of(piece), remote.address, remote.key, False, 0, add,
-                            fence, signaled)
+        self._raw.post_fetch_add(piece, remote, add, context, signaled, fence)
 
+    @quick
     def post_compare_swap(self, piece: Piece, remote: Remote, compare: int, swap: int, *, context: int = 0,
                           signaled: bool = True, fence: bool = False) -> None:
         """Posts an atomic comparison of 8 bytes of the peer, at an address that is a multiple of 8, with `compare`; if
         they are equal, `swap` replaces them. The piece, 8 bytes, receives their previous value."""
-        self._raw.post_send(Opcode.COMPARE_SWAP, context, sequence_of(piece), remote.address, remote.key, False,
-                            compare, swap, fence, signaled)
+        self._raw.post_compare_swap(piece, remote, compare, swap, context, signaled, fence)
 
     def bind(self, window: MemoryWindow, region: MemoryRegion | None = None, part: slice = slice(None),
              access: Access = Access.ALL, *, context: int = 0, signaled: bool = True, fence: bool = False) -> Remote:
@@ -252,7 +227,7 @@ class Endpoint(Held):
 
     def counters(self) -> Counters:
         """Returns what the endpoint has transferred since it was created."""
-        return counters_of(self._raw.counters())
+        return self._raw.counters()
 
     @awaits("completion of a send")
     def wait_send(self, timeout: float | None = None) -> Completion:
@@ -301,7 +276,3 @@ def _succeeded(call: str, completion: Completion) -> Completion:
     if not completion.ok:
         raise RequestError(call, completion)
     return completion
-
-
-def _event(raw: tuple[int, int, bytes, bytes, bytes, str]) -> ConnectionEvent:
-    return ConnectionEvent(ConnectionEventKind(raw[0]), Code(raw[1]), *raw[2:])

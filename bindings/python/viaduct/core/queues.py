@@ -5,24 +5,15 @@ from __future__ import annotations
 import typing
 
 from viaduct import _core, _waiting
-from viaduct._arguments import MISTAKES, awaits, explain, quick
-from viaduct.core.constants import Code, CompletionCode, Operation
+from viaduct._arguments import awaits, quick
+from viaduct.core.constants import Code
 from viaduct.core.errors import error_of
 from viaduct.core.memory import ProtectionDomain
 from viaduct.core.objects import Held, repeat
-from viaduct.core.structures import Completion, Pieces, sequence_of
+from viaduct.core.structures import Completion, Pieces
 
 if typing.TYPE_CHECKING:
     from viaduct.core.devices import Device
-
-_OPERATIONS = tuple(Operation)  # by number: faster than a call of the enumeration
-_COMPLETION_CODES = tuple(CompletionCode)
-
-
-def _completions(raw: list[_core._Completion]) -> list[Completion]:
-    return [Completion(context, _OPERATIONS[operation], _COMPLETION_CODES[code], nbytes, immediate, invalidated,
-                       endpoint)
-            for context, operation, code, nbytes, immediate, invalidated, endpoint in raw]
 
 
 class CompletionQueue(Held):
@@ -37,20 +28,16 @@ class CompletionQueue(Held):
     @quick
     def poll(self, count: int = 64) -> list[Completion]:
         """Takes and returns the oldest completions: at most `count`, at most 64, possibly none. Does not wait."""
-        try:
-            return _completions(self._raw.poll(count))
-        except MISTAKES as error:
-            explain(error, CompletionQueue.poll, locals())
-            raise
+        return self._raw.poll(count)
 
     @awaits("completion")
     def wait(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
         """Waits until there is a completion, then takes and returns the oldest ones: at most `count`, at most 64.
         Raises TimeoutError after `timeout` seconds, ValueError if the queue is closed meanwhile."""
-        completions = repeat(lambda seconds: self._raw.wait(count, seconds) or None, timeout)
+        completions = self._raw.poll(count) or repeat(lambda seconds: self._raw.wait(count, seconds) or None, timeout)
         if not completions:
             raise error_of("CompletionQueue.wait", Code.TIMED_OUT)
-        return _completions(completions)
+        return completions
 
     @awaits("completion")
     async def wait_async(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
@@ -96,9 +83,10 @@ class SharedReceiveQueue(Held):
         self._raw = _core.SharedReceiveQueue(domain._raw, depth, context)
         super().__init__(domain)
 
+    @quick
     def post_receive(self, pieces: Pieces, *, context: int = 0) -> None:
         """Posts a receive for one message; see Endpoint.post_receive()."""
-        self._raw.post_receive(context, sequence_of(pieces))
+        self._raw.post_receive(pieces, context)
 
     def arm_limit(self, limit: int) -> None:
         """Requests one asynchronous event SHARED_RECEIVE_QUEUE_LIMIT when fewer than `limit` receives are queued; 0

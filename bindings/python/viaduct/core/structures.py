@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typing
 
-from viaduct import memory as _memory
 from viaduct.core.constants import AsyncEventKind, Code, CompletionCode, ConnectionEventKind, Operation
 
 
@@ -137,15 +136,4 @@ class DeviceCounters(typing.NamedTuple):
     agent_wakeups: int
 
 
-def counters_of(raw: tuple[dict[tuple[str, str], tuple[int, int]], tuple[int, int], int, int, int, int]) -> Counters:
-    """Returns the counters of an endpoint."""
-    traffic, posted_receives, *others = raw
-    return Counters({key: Traffic(*value) for key, value in traffic.items()}, Traffic(*posted_receives), *others)
-
-
 Pieces = typing.Union[Piece, typing.Sequence[Piece]]
-
-
-def sequence_of(pieces: Pieces) -> typing.Sequence[Piece]:
-    """Returns one piece, or several, as a sequence. Raises TypeError if they are none."""
-    return _memory.sequence_of(pieces, Piece)
