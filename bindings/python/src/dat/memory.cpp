@@ -47,19 +47,16 @@ void add_lmr(py::module_& module) {
     module.def("dat_lmr_create", &create_lmr);
     def_output(module, "dat_lmr_query", &dat_lmr_query);
     def_free(module, "dat_lmr_free", &dat_lmr_free);
-    module.def("dat_lmr_sync_rdma_read", [](Handle ia, const Triplets& pieces) {
-        auto segments = to_triplets<DAT_LMR_TRIPLET>(pieces);
+    module.def("dat_lmr_sync_rdma_read", [](Handle ia, LmrTriplets segments) {
         VIADUCT_DAT_CALL(dat_lmr_sync_rdma_read, to_dat(ia), segments.data(), segments.size());
     });
-    module.def("dat_lmr_sync_rdma_write", [](Handle ia, const Triplets& pieces) {
-        auto segments = to_triplets<DAT_LMR_TRIPLET>(pieces);
+    module.def("dat_lmr_sync_rdma_write", [](Handle ia, LmrTriplets segments) {
         VIADUCT_DAT_CALL(dat_lmr_sync_rdma_write, to_dat(ia), segments.data(), segments.size());
     });
 }
 
-DAT_RMR_CONTEXT bind(Handle rmr, Handle lmr, const Triplet& piece, int privileges, int va_type, Handle ep,
+DAT_RMR_CONTEXT bind(Handle rmr, Handle lmr, const DAT_LMR_TRIPLET& segment, int privileges, int va_type, Handle ep,
                      DAT_UINT64 cookie, int flags) {
-    const auto segment = to_triplet<DAT_LMR_TRIPLET>(piece);
     DAT_RMR_CONTEXT context = 0;
     VIADUCT_DAT_CALL(dat_rmr_bind, to_dat(rmr), to_dat(lmr), &segment, static_cast<DAT_MEM_PRIV_FLAGS>(privileges),
                      static_cast<DAT_VA_TYPE>(va_type), to_dat(ep), cookie_of(cookie),

@@ -5,86 +5,60 @@
 namespace viaduct::python::dat {
 namespace {
 
-/// The arguments that all posts have, in DAT's types.
-struct Post {
-    Post(Handle queue_owner, const Triplets& pieces, DAT_UINT64 number, int completion_flags)
-        : queue(to_dat(queue_owner)),
-          iov(to_triplets<DAT_LMR_TRIPLET>(pieces)),
-          cookie(cookie_of(number)),
-          flags(static_cast<DAT_COMPLETION_FLAGS>(completion_flags)) {}
+DAT_COUNT count_of(const LmrTriplets& pieces) noexcept { return static_cast<DAT_COUNT>(pieces.size()); }
 
-    DAT_COUNT count() const noexcept { return static_cast<DAT_COUNT>(iov.size()); }
+DAT_COMPLETION_FLAGS flags_of(int flags) noexcept { return static_cast<DAT_COMPLETION_FLAGS>(flags); }
 
-    Object queue;  // an endpoint, or an SRQ
-    std::vector<DAT_LMR_TRIPLET> iov;
-    DAT_DTO_COOKIE cookie;
-    DAT_COMPLETION_FLAGS flags;
-};
-
-void post_recv(Handle ep, const Triplets& pieces, DAT_UINT64 cookie, int flags) {
-    Post post(ep, pieces, cookie, flags);
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_recv, post.queue, post.count(), post.iov.data(), post.cookie, post.flags);
+void post_recv(Handle ep, LmrTriplets pieces, DAT_UINT64 cookie, int flags) {
+    VIADUCT_DAT_QUICK_CALL(dat_ep_post_recv, to_dat(ep), count_of(pieces), pieces.data(), cookie_of(cookie),
+                           flags_of(flags));
 }
 
-void post_send(Handle ep, const Triplets& pieces, DAT_UINT64 cookie, int flags) {
-    Post post(ep, pieces, cookie, flags);
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_send, post.queue, post.count(), post.iov.data(), post.cookie, post.flags);
+void post_send(Handle ep, LmrTriplets pieces, DAT_UINT64 cookie, int flags) {
+    VIADUCT_DAT_QUICK_CALL(dat_ep_post_send, to_dat(ep), count_of(pieces), pieces.data(), cookie_of(cookie),
+                           flags_of(flags));
 }
 
-void post_send_with_invalidate(Handle ep, const Triplets& pieces, DAT_UINT64 cookie, int flags, bool invalidate,
+void post_send_with_invalidate(Handle ep, LmrTriplets pieces, DAT_UINT64 cookie, int flags, bool invalidate,
                                DAT_RMR_CONTEXT context) {
-    Post post(ep, pieces, cookie, flags);
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_send_with_invalidate, post.queue, post.count(), post.iov.data(), post.cookie,
-                           post.flags, invalidate ? DAT_TRUE : DAT_FALSE, context);
+    VIADUCT_DAT_QUICK_CALL(dat_ep_post_send_with_invalidate, to_dat(ep), count_of(pieces), pieces.data(),
+                           cookie_of(cookie), flags_of(flags), invalidate ? DAT_TRUE : DAT_FALSE, context);
 }
 
-void post_rdma_write(Handle ep, const Triplets& pieces, DAT_UINT64 cookie, const Triplet& target, int flags) {
-    Post post(ep, pieces, cookie, flags);
-    const auto remote = to_triplet<DAT_RMR_TRIPLET>(target);
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_rdma_write, post.queue, post.count(), post.iov.data(), post.cookie, &remote,
-                           post.flags);
+void post_rdma_write(Handle ep, LmrTriplets pieces, DAT_UINT64 cookie, DAT_RMR_TRIPLET remote, int flags) {
+    VIADUCT_DAT_QUICK_CALL(dat_ep_post_rdma_write, to_dat(ep), count_of(pieces), pieces.data(), cookie_of(cookie),
+                           &remote, flags_of(flags));
 }
 
-void post_rdma_read(Handle ep, const Triplets& pieces, DAT_UINT64 cookie, const Triplet& source, int flags) {
-    Post post(ep, pieces, cookie, flags);
-    const auto remote = to_triplet<DAT_RMR_TRIPLET>(source);
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_rdma_read, post.queue, post.count(), post.iov.data(), post.cookie, &remote,
-                           post.flags);
+void post_rdma_read(Handle ep, LmrTriplets pieces, DAT_UINT64 cookie, DAT_RMR_TRIPLET remote, int flags) {
+    VIADUCT_DAT_QUICK_CALL(dat_ep_post_rdma_read, to_dat(ep), count_of(pieces), pieces.data(), cookie_of(cookie),
+                           &remote, flags_of(flags));
 }
 
-void post_rdma_read_to_rmr(Handle ep, const Triplet& target, DAT_UINT64 cookie, const Triplet& source, int flags) {
-    const auto local = to_triplet<DAT_RMR_TRIPLET>(target);
-    const auto remote = to_triplet<DAT_RMR_TRIPLET>(source);
+void post_rdma_read_to_rmr(Handle ep, DAT_RMR_TRIPLET local, DAT_UINT64 cookie, DAT_RMR_TRIPLET remote, int flags) {
     VIADUCT_DAT_QUICK_CALL(dat_ep_post_rdma_read_to_rmr, to_dat(ep), &local, cookie_of(cookie), &remote,
-                           static_cast<DAT_COMPLETION_FLAGS>(flags));
+                           flags_of(flags));
 }
 
-void post_srq_recv(Handle srq, const Triplets& pieces, DAT_UINT64 cookie) {
-    Post post(srq, pieces, cookie, DAT_COMPLETION_DEFAULT_FLAG);
-    VIADUCT_DAT_QUICK_CALL(dat_srq_post_recv, post.queue, post.count(), post.iov.data(), post.cookie);
+void post_srq_recv(Handle srq, LmrTriplets pieces, DAT_UINT64 cookie) {
+    VIADUCT_DAT_QUICK_CALL(dat_srq_post_recv, to_dat(srq), count_of(pieces), pieces.data(), cookie_of(cookie));
 }
 
-void post_fetch_and_add(Handle ep, DAT_UINT64 add, const Triplet& result, DAT_UINT64 cookie, const Triplet& word,
+void post_fetch_and_add(Handle ep, DAT_UINT64 add, DAT_LMR_TRIPLET local, DAT_UINT64 cookie, DAT_RMR_TRIPLET remote,
                         int flags) {
-    auto local = to_triplet<DAT_LMR_TRIPLET>(result);
-    auto remote = to_triplet<DAT_RMR_TRIPLET>(word);
     VIADUCT_DAT_QUICK_CALL(dat_ib_post_fetch_and_add, to_dat(ep), add, &local, cookie_of(cookie), &remote, flags);
 }
 
-void post_cmp_and_swap(Handle ep, DAT_UINT64 compare, DAT_UINT64 swap, const Triplet& result, DAT_UINT64 cookie,
-                       const Triplet& word, int flags) {
-    auto local = to_triplet<DAT_LMR_TRIPLET>(result);
-    auto remote = to_triplet<DAT_RMR_TRIPLET>(word);
+void post_cmp_and_swap(Handle ep, DAT_UINT64 compare, DAT_UINT64 swap, DAT_LMR_TRIPLET local, DAT_UINT64 cookie,
+                       DAT_RMR_TRIPLET remote, int flags) {
     VIADUCT_DAT_QUICK_CALL(dat_ib_post_cmp_and_swap, to_dat(ep), compare, swap, &local, cookie_of(cookie), &remote,
                            flags);
 }
 
-void post_rdma_write_immed(Handle ep, const Triplets& pieces, DAT_UINT64 cookie, const Triplet& target,
+void post_rdma_write_immed(Handle ep, LmrTriplets pieces, DAT_UINT64 cookie, DAT_RMR_TRIPLET remote,
                            DAT_UINT32 immediate, int flags) {
-    Post post(ep, pieces, cookie, flags);
-    auto remote = to_triplet<DAT_RMR_TRIPLET>(target);
-    VIADUCT_DAT_QUICK_CALL(dat_ib_post_rdma_write_immed, post.queue, post.count(), post.iov.data(), post.cookie,
-                           &remote, immediate, post.flags);
+    VIADUCT_DAT_QUICK_CALL(dat_ib_post_rdma_write_immed, to_dat(ep), count_of(pieces), pieces.data(), cookie_of(cookie),
+                           &remote, immediate, flags_of(flags));
 }
 
 }  // namespace
