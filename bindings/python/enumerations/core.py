@@ -8,7 +8,6 @@ UNRELIABLE            a message arrives at most once
 RELIABLE_DELIVERY     messages arrive exactly once, in order
 RELIABLE_RECEPTION    the same, and a send completes when its data are in the peer's memory"""),
     ("State", "IntEnum", "EndpointState", "The states of an endpoint."),
-    ("Opcode", "IntEnum", "Opcode", "The operations of the send queue."),
     ("Operation", "IntEnum", "CompletedOperation", "The operation that a completion reports."),
     ("CompletionCode", "IntEnum", "CompletionCode", "The outcome of a request."),
     ("ConnectionEventKind", "IntEnum", "ConnectionEventKind", """\
