@@ -38,7 +38,7 @@
     DO(ERR_get_error) DO(OSSL_LIB_CTX_free) DO(OSSL_LIB_CTX_new) DO(SSL_CIPHER_find) \
     DO(SSL_CTX_ctrl) DO(SSL_CTX_free) DO(SSL_CTX_load_verify_file) \
     DO(SSL_CTX_new_ex) DO(SSL_CTX_set_alpn_select_cb) DO(SSL_CTX_set_ciphersuites) \
-    DO(SSL_CTX_set_info_callback) \
+    DO(SSL_CTX_set_default_passwd_cb) DO(SSL_CTX_set_default_passwd_cb_userdata) DO(SSL_CTX_set_info_callback) \
     DO(SSL_CTX_set_num_tickets) DO(SSL_CTX_set_psk_find_session_callback) DO(SSL_CTX_set_psk_use_session_callback) \
     DO(SSL_set_session_id_context) DO(SSL_CTX_set_verify) DO(SSL_CTX_use_PrivateKey_file) \
     DO(SSL_CTX_use_certificate_chain_file) DO(SSL_SESSION_free) DO(SSL_SESSION_new) \
@@ -251,12 +251,20 @@ Result<TlsContext> make_tls_context(const Policy& policy) {
     openssl.SSL_CTX_set_info_callback(raw, TlsCallbacks::on_state);
     openssl.SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
     if (const Certificate* const certificate = policy.certificate()) {
+        bool needs_password = false;  // for which OpenSSL would ask on the terminal
+        openssl.SSL_CTX_set_default_passwd_cb_userdata(raw, &needs_password);
+        openssl.SSL_CTX_set_default_passwd_cb(raw, [](char*, int, int, void* needed) {
+            *static_cast<bool*>(needed) = true;
+            return -1;
+        });
         const bool usable = openssl.SSL_CTX_use_certificate_chain_file(raw, certificate->chain.c_str()) == 1 &&
                             openssl.SSL_CTX_use_PrivateKey_file(raw, certificate->key.c_str(), SSL_FILETYPE_PEM) == 1 &&
                             openssl.SSL_CTX_load_verify_file(raw, certificate->authority.c_str()) == 1;
+        openssl.SSL_CTX_set_default_passwd_cb_userdata(raw, nullptr);
         if (usable) return context;
         log(LogLevel::Error, "tcp: cannot use the certificate %s with its key and authority: %s",
-            certificate->chain.c_str(), openssl.ERR_reason_error_string(openssl.ERR_peek_error()));
+            certificate->chain.c_str(),
+            needs_password ? "the key is encrypted" : openssl.ERR_reason_error_string(openssl.ERR_peek_error()));
         return Status(Code::PermissionDenied, "the certificate cannot be used");
     }
     openssl.SSL_CTX_set_psk_use_session_callback(raw, TlsCallbacks::use_key);

@@ -154,6 +154,19 @@ def test_certificates(target):
             target.answers(**client_has)
 
 
+def test_an_encrypted_private_key(target):
+    """It is refused. Nobody is asked for its password, although there is a terminal."""
+    with tempfile.TemporaryDirectory() as name:
+        settings = certificate_of("ours", pathlib.Path(name), "server")
+        key = settings["VIADUCT_TCP_KEY"]
+        subprocess.run(["openssl", "pkcs8", "-topk8", "-in", key, "-out", f"{key}.locked", "-passout", "pass:secret"],
+                       check=True)
+        tried = target.hosts.attempt(FAR, "script", "-qec", f"{target.ping} --listen {SERVICE}", "/dev/null",
+                                     **settings | {"VIADUCT_TCP_KEY": f"{key}.locked"})
+    check(tried.returncode == 2 and "the key is encrypted" in tried.stdout and "pass phrase" not in tried.stdout,
+          f"the key is accepted, or its password asked for: {tried.stdout}")
+
+
 # ---- Garbage ---------------------------------------------------------------------------------------------------------
 
 def garbage():
