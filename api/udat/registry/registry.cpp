@@ -32,7 +32,6 @@ void Registry::renew(void* registry) noexcept {
     auto& own = *static_cast<Registry*>(registry);
     own.mutex_.assume_held();
     for (LoadedLibrary& library : own.libraries_) library.changer = {};
-    std::construct_at(&own.change_);
 }
 
 DAT_RETURN Registry::add(const DAT_PROVIDER* table, const DAT_PROVIDER_INFO& info) {
@@ -118,7 +117,12 @@ LoadedLibrary* Registry::load(const Entry& entry) {
     if (found == libraries_.end()) found = libraries_.insert(found, {.entry = entry});
     LoadedLibrary& wanted = *found;
     if (wanted.changer == self) return nullptr;  // asked for by its own dat_provider_init()
-    change_.wait(mutex_, [&wanted] { return wanted.changer == std::thread::id(); });
+    while (wanted.changer != std::thread::id()) {
+        const std::uint32_t seen = changes_.load();
+        lock.unlock();
+        changes_.wait(seen);
+        lock.lock();
+    }
     if (wanted.library == nullptr) {
         wanted.changer = self;
         lock.unlock();
@@ -152,7 +156,8 @@ void Registry::release(LoadedLibrary& library) noexcept {
 
 void Registry::changed(LoadedLibrary& library) noexcept {
     library.changer = {};
-    change_.notify_all();
+    ++changes_;
+    changes_.notify_all();
 }
 
 std::shared_ptr<const Registered> Registry::find(const Offer& wanted) const {

@@ -2,7 +2,8 @@
 // The registry of providers: available, loaded and registered ones.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <thread>
@@ -89,7 +90,8 @@ private:
     const std::vector<Entry> entries_;  // from dat.conf
 
     mutable ProcessMutex mutex_{renew, this};
-    std::condition_variable_any change_;
+    /// Changes of libraries_. A thread that waits for one leaves nothing here that a forked child would inherit.
+    std::atomic<std::uint32_t> changes_{0};
     std::list<LoadedLibrary> libraries_ VIADUCT_GUARDED_BY(mutex_);  // guards their members, too
     std::vector<std::shared_ptr<const Registered>> registered_ VIADUCT_GUARDED_BY(mutex_);
 };
