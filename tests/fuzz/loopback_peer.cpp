@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <csignal>
 #include <thread>
 
@@ -50,7 +51,7 @@ struct Attacker {
 
     Speaker speaker;
     const Address address{.host = HostAddress(std::array<std::uint8_t, 4>{127, 0, 0, 1}),
-                          .service = Service(std::array<std::uint8_t, 4>{'f', 'u', 'z', 'z'})};
+                          .service = Service(std::bit_cast<std::array<std::uint8_t, 4>>(getpid()))};
     const UniqueFd file = make_memfd("hostile-file", place.size(), true);
     const UniqueFd other_file = make_memfd("hostile-file", place.size(), false);
 };
