@@ -166,6 +166,8 @@ long syscall(long number, ...) {
 
 /* ---- Functions of libraries that are loaded when they are needed ------------------------------------------------- */
 
+/* Not with the sanitizers, which look up the functions that they intercept, and would find their own. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 static void (*new_error)(void);
 static void (*set_error)(int library, int reason, const char* format, ...);
 
@@ -209,3 +211,4 @@ void* dlsym(void* library, const char* name) {
     }
     return found;
 }
+#endif
