@@ -159,6 +159,7 @@ TEST_CASE("persistence: memory without a file, or of a file that became shorter"
 
 TEST_CASE("persistence: the power fails before the flush, after it or later") {
     bool seen[2] = {};
+    bool loses = false;  // at times; a thread may write until the process is gone
     for (std::uint64_t seed = 0; seed < 32; ++seed) {
         const testing::MappedFile file(size);
         const auto memory = file.bytes();
@@ -173,10 +174,11 @@ TEST_CASE("persistence: the power fails before the flush, after it or later") {
         }));
         CHECK(new_words(memory.first(4096)) == 512);
         seen[new_words(memory.subspan(4096, 4096)) == 512 ? 1 : 0] = true;
-        CHECK(new_words(memory.subspan(8192, 4096)) < 512);
+        loses = loses || new_words(memory.subspan(8192, 4096)) < 512;
     }
     CHECK(seen[0]);
     CHECK(seen[1]);
+    CHECK(loses);
     const testing::MappedFile file(size);
     CHECK_FALSE(is_killed([&] {
         Persistence persistence({.cuts = true, .flush = 2, .seed = 0});
