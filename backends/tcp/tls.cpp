@@ -235,8 +235,9 @@ struct TlsCallbacks {
 
 Result<TlsContext> make_tls_context(const Policy& policy) {
     if (policy.authentication() == Authentication::None) return TlsContext();
-    if (OpenSsl::load() == nullptr) return Status(Code::Unsupported, "there is no usable libssl");
-    const OpenSsl& openssl = *OpenSsl::get();
+    const OpenSsl* const loaded = OpenSsl::load();
+    if (loaded == nullptr) return Status(Code::Unsupported, "there is no usable libssl");
+    const OpenSsl& openssl = *loaded;
     openssl.ERR_clear_error();
     const TlsContext context(openssl.make_context(), [](SSL_CTX* context) { OpenSsl::get()->SSL_CTX_free(context); });
     if (context == nullptr) return Status(Code::NoResources, no_memory);
