@@ -98,23 +98,18 @@ inline ReceiveQueue::Posted ReceiveQueue::post_directly(const ReceiveRequest& re
 
 const Status* ReceiveQueue::post(const ReceiveRequest& request) noexcept {
     if (!lock().try_lock_as_owner()) [[unlikely]]
-        return post_generally(request);
+        return support::post_generally(*this, request);
     const Posted posted = post_directly(request);
     if (posted == Posted::MustRing) [[unlikely]]
         return ring_as_owner();
     lock().unlock_as_owner();
-    return posted == Posted::No ? post_generally(request) : nullptr;
+    return posted == Posted::No ? support::post_generally(*this, request) : nullptr;
 }
 
 const Status* ReceiveQueue::ring_as_owner() noexcept {
     ring_.ring_producer();
     lock().unlock_as_owner();
     return nullptr;
-}
-
-const Status* ReceiveQueue::post_generally(const ReceiveRequest& request) noexcept {
-    std::size_t posted = 0;
-    return backend::kept(post({&request, 1}, posted));
 }
 
 const Status* ReceiveQueue::receive_one(std::uint64_t context, void* address, std::uint32_t length,
@@ -132,7 +127,7 @@ const Status* ReceiveQueue::receive_one(std::uint64_t context, void* address, st
 const Status* ReceiveQueue::receive_one_generally(std::uint64_t context, void* address, std::uint32_t length,
                                                   std::uint32_t key) noexcept {
     const Sge sge{address, key, length};
-    return post_generally({.context = context, .sges = {&sge, 1}});
+    return support::post_generally(*this, ReceiveRequest{.context = context, .sges = {&sge, 1}});
 }
 
 Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {

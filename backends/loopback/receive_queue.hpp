@@ -111,7 +111,6 @@ private:
     [[gnu::noinline]] bool confirm_as_owner() noexcept VIADUCT_RELEASE(lock());
 
     // All other cases.
-    [[gnu::noinline]] const Status* post_generally(const ReceiveRequest& request) noexcept;
     [[gnu::noinline]] Status enqueue(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(lock());
 
     // For ReceiveOrder, which is called with the lock held.

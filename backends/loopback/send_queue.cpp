@@ -161,7 +161,7 @@ inline SendQueue::Posted SendQueue::post_any_directly(const SendRequest& request
 template <Opcode opcode>
 const Status* SendQueue::post_as(const SendRequest& request) noexcept {
     if (request.sges.size() != 1 || !lock().try_lock_as_owner()) [[unlikely]]
-        return post_generally(request);
+        return support::post_generally(*this, request);
     const Posted posted = post_directly<Kind::Short, opcode>(request);
     if (posted == Posted::No) [[unlikely]]
         return post_as_owner<opcode>(request);
@@ -177,7 +177,7 @@ const Status* SendQueue::post_as_owner(const SendRequest& request) noexcept {
     const Posted posted = post_directly<Kind::Any, opcode>(request);
     if (posted == Posted::MustRing) ring_.ring();
     lock().unlock_as_owner();
-    return posted == Posted::No ? post_generally(request) : nullptr;
+    return posted == Posted::No ? support::post_generally(*this, request) : nullptr;
 }
 
 const Status* SendQueue::ring_as_owner() noexcept {
@@ -191,20 +191,16 @@ const Status* SendQueue::post(const SendRequest& request) noexcept {
         case Opcode::Send: return post_as<Opcode::Send>(request);
         case Opcode::RdmaWrite: return post_as<Opcode::RdmaWrite>(request);
         case Opcode::RdmaRead: return post_as<Opcode::RdmaRead>(request);
-        default: return post_generally(request);
+        default: return support::post_generally(*this, request);
     }
-}
-
-const Status* SendQueue::post_generally(const SendRequest& request) noexcept {
-    std::size_t posted = 0;
-    return backend::kept(post({&request, 1}, posted));
 }
 
 template <Opcode opcode, class... Remote>
 const Status* SendQueue::post_single_generally(std::uint64_t context, void* address, std::uint32_t length,
                                                std::uint32_t key, Remote... remote) noexcept {
     const Sge sge{address, key, length};
-    return post_generally({.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}});
+    return support::post_generally(
+        *this, SendRequest{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}});
 }
 
 template <Opcode opcode, class... Remote>

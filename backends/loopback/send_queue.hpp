@@ -127,7 +127,6 @@ private:
                                                           std::uint32_t key, Remote... remote) noexcept;
 
     // All other cases.
-    [[gnu::noinline]] const Status* post_generally(const SendRequest& request) noexcept;
     [[gnu::noinline]] Status enqueue(const SendRequest& request) noexcept VIADUCT_REQUIRES(lock());
 
     // For SendOrder, which is called with the lock held.

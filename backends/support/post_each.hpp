@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Posting several requests.
+// Posting several requests, or one as if it were several.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
+#include "core/backend.hpp"
 #include "viaduct/detail/mutex.hpp"
 #include "viaduct/status.hpp"
 
@@ -21,6 +22,13 @@ template <class Request, class Post>
         ++posted;
     }
     return {};
+}
+
+/// Posts a request by the function of the queue that posts several. The result: as backend::kept().
+template <class Queue, class Request>
+[[gnu::noinline]] const Status* post_generally(Queue& queue, const Request& request) noexcept {
+    std::size_t posted = 0;
+    return backend::kept(queue.post(std::span(&request, 1), posted));
 }
 
 }  // namespace viaduct::support

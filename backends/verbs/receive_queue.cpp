@@ -119,16 +119,11 @@ const Status* ReceiveQueue::post_again() noexcept {
 
 const Status* ReceiveQueue::post(const ReceiveRequest& request) noexcept {
     if (request.sges.size() != 1 || !regions_.plain() || !mutex().try_lock()) [[unlikely]]
-        return post_generally(request);
+        return support::post_generally(*this, request);
     const std::uint32_t place = position();
     if (is_direct(place)) return post_directly(place, request.context, request.sges.front());
     mutex().unlock();
-    return post_generally(request);
-}
-
-const Status* ReceiveQueue::post_generally(const ReceiveRequest& request) noexcept {
-    std::size_t posted = 0;
-    return backend::kept(post({&request, 1}, posted));
+    return support::post_generally(*this, request);
 }
 
 /// As receive_one(), which calls this with the mutex held if it does not know whether there is room.
@@ -144,7 +139,7 @@ const Status* ReceiveQueue::find_room_and_post(std::uint64_t context, void* addr
 const Status* ReceiveQueue::receive_one_generally(std::uint64_t context, void* address, std::uint32_t length,
                                                   std::uint32_t key) noexcept {
     const Sge piece{address, key, length};
-    return post_generally({.context = context, .sges = {&piece, 1}});
+    return support::post_generally(*this, ReceiveRequest{.context = context, .sges = {&piece, 1}});
 }
 
 const Status* ReceiveQueue::receive_one(std::uint64_t context, void* address, std::uint32_t length,

@@ -42,7 +42,6 @@ private:
         std::vector<Sge> sges;
     };
 
-    [[gnu::noinline]] const Status* post_generally(const ReceiveRequest& request) noexcept;
     Status enqueue(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(mutex());
     Status post_to_hardware(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(mutex());
     const Status* post_directly(std::uint32_t place, std::uint64_t context, const Sge& piece) noexcept

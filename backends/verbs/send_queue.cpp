@@ -336,7 +336,7 @@ const Status* SendQueue::post_again(Opcode opcode) noexcept {
 }
 
 const Status* SendQueue::post(const SendRequest& request) noexcept {
-    const auto generally = [&] { return post_generally(request); };
+    const auto generally = [&] { return support::post_generally(*this, request); };
     if (request.sges.size() != 1 || request.with_immediate || !mutex().try_lock()) [[unlikely]]
         return generally();
     const unsigned flags = (request.fence ? IBV_SEND_FENCE : 0) | (request.signaled ? IBV_SEND_SIGNALED : 0) |
@@ -358,11 +358,6 @@ const Status* SendQueue::post(const SendRequest& request) noexcept {
     return generally();
 }
 
-const Status* SendQueue::post_generally(const SendRequest& request) noexcept {
-    std::size_t posted = 0;
-    return backend::kept(post({&request, 1}, posted));
-}
-
 /// As post_one(), which calls this with the mutex held if it does not know whether there is room.
 template <Opcode opcode, class... Remote>
 const Status* SendQueue::find_room_and_post(std::uint64_t context, void* address, std::uint32_t length,
@@ -380,7 +375,8 @@ template <Opcode opcode, class... Remote>
 const Status* SendQueue::post_one_generally(std::uint64_t context, void* address, std::uint32_t length,
                                             std::uint32_t key, Remote... remote) noexcept {
     const Sge piece{address, key, length};
-    return post_generally({.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&piece, 1}});
+    return support::post_generally(
+        *this, SendRequest{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&piece, 1}});
 }
 
 /// Returns to no function but that of the hardware, so that few registers have to be saved: the functions for other

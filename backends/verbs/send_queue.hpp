@@ -50,7 +50,6 @@ public:
     void set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept;
 
 private:
-    [[gnu::noinline]] const Status* post_generally(const SendRequest& request) noexcept;
     Status enqueue(const SendRequest& request) noexcept VIADUCT_REQUIRES(mutex());
     template <Opcode opcode, class Otherwise>
     const Status* post_directly(std::uint32_t place, std::uint64_t context, const Sge& piece,
