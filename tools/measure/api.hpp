@@ -29,6 +29,9 @@ using Host = Bytes<Address::max_host>;
 using Service = Bytes<Address::max_service>;
 using Timeout = std::chrono::milliseconds;
 
+/// How long to wait for the event of a disconnection, or of an attempt to connect whose timeout is over: it says why.
+inline constexpr Timeout event_grace{1000};
+
 /// What a request of the send queue does.
 enum class Operation : std::uint8_t {
     Send,

@@ -16,9 +16,6 @@ namespace {
 
 constexpr DAT_EVENT_NUMBER no_event{};
 
-/// How long this end waits for what a disconnection brings about.
-constexpr auto flush_patience = std::chrono::seconds(1);
-
 DAT_COUNT count_of(std::uint32_t number) { return static_cast<DAT_COUNT>(number); }
 
 DAT_TIMEOUT microseconds_to(const Deadline& deadline) noexcept {
@@ -208,12 +205,11 @@ DatLink::DatLink(DatApi& api, const LinkOptions& options, DatQueue sends, DatQue
 }
 
 void DatLink::connect(const Address& remote, Timeout timeout) {
-    const auto deadline = Deadline::after(timeout);
     sockaddr_in address = socket_address(remote.host);
-    check_dat("dat_ep_connect",
-              dat_ep_connect(endpoint_.get(), reinterpret_cast<sockaddr*>(&address), qualifier_of(remote.service),
-                             microseconds_to(deadline), 0, nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
-    switch (finish_connecting(deadline)) {
+    check_dat("dat_ep_connect", dat_ep_connect(endpoint_.get(), reinterpret_cast<sockaddr*>(&address),
+                                               qualifier_of(remote.service), microseconds_to(Deadline::after(timeout)),
+                                               0, nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+    switch (finish_connecting(Deadline::after(timeout + event_grace))) {
         case DAT_CONNECTION_EVENT_ESTABLISHED: return;
         case DAT_CONNECTION_EVENT_PEER_REJECTED: throw Error("the server refused the connection");
         case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
@@ -245,7 +241,7 @@ DAT_EVENT_NUMBER DatLink::finish_connecting(const Deadline& deadline) {
     }
     if (outcome == no_event) {
         dat_ep_disconnect(endpoint_.get(), DAT_CLOSE_ABRUPT_FLAG);
-        outcome = next_event(Deadline::after(flush_patience));
+        outcome = next_event(Deadline::after(event_grace));
     }
     reset();
     for (const Piece& piece : std::exchange(early_receives_, {})) post_receive(piece);
@@ -262,7 +258,7 @@ void DatLink::disconnect() noexcept {
     if (!connected_) return;
     connected_ = false;
     dat_ep_disconnect(endpoint_.get(), DAT_CLOSE_ABRUPT_FLAG);
-    const auto deadline = Deadline::after(flush_patience);
+    const auto deadline = Deadline::after(event_grace);
     DAT_EVENT event;
     (void)wait(events_.get(), deadline, event);  // of this disconnection, or of the peer's before
     for (Inbox* inbox : {&sends_, &receives_})

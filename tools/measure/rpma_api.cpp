@@ -162,7 +162,6 @@ RpmaLink::RpmaLink(RpmaApi& api, const LinkOptions& options)
 }
 
 void RpmaLink::connect(const Address& remote, Timeout timeout) {
-    const auto deadline = Deadline::after(timeout);
     const std::string host = text_of(remote.host);
     const std::string port = port_text(remote.service);
     const auto timeout_ms = std::clamp<Timeout::rep>(timeout.count(), 1, std::numeric_limits<int>::max());
@@ -172,7 +171,7 @@ void RpmaLink::connect(const Address& remote, Timeout timeout) {
         return rpma_conn_req_new(api_.peer(), host.c_str(), port.c_str(), configuration_.get(), made);
     });
     check_rpma("rpma_conn_req_connect", start(std::move(request)));
-    switch (const auto event = next_event(deadline)) {
+    switch (const auto event = next_event(Deadline::after(timeout + event_grace))) {
         case RPMA_CONN_ESTABLISHED: return open_inboxes();
         default:
             connection_.reset();
