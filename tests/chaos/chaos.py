@@ -80,35 +80,35 @@ class Chaos:
 
     def execute(self, worker):
         """Peers see the end of the program, although the process goes on."""
-        if worker.stopped or worker.process.poll() is not None or "running" not in worker.lines:
+        if worker.stopped or worker.process.poll() is not None or worker.order != RUN:
             return
         self.counts["execs"] += 1
-        self.excuse(worker, S)
-        worker.set("order", EXECUTE)
         worker.calm_since = now()
-        worker.lines.remove("running")
-        self.at(0.2, self.executed, worker)
+        worker.set("order", EXECUTE)
+        self.excuse_executed(worker)
 
-    def executed(self, worker):
+    def excuse_executed(self, worker):
+        """The new program takes the order back when it runs."""
+        self.excuse(worker, S)
         if worker.process.poll() is None and worker.order == EXECUTE:
-            if "running" in worker.lines:
-                worker.set("order", RUN)
-            else:
-                self.excuse(worker, S)
-                self.at(0.05, self.executed, worker)
+            self.at(0.05, self.excuse_executed, worker)
 
     def stop(self, worker):
         if worker.stopped or worker.process.poll() is not None:
             return
         self.counts["stops"] += 1
         worker.process.send_signal(signal.SIGSTOP)
-        worker.stopped = True
+        worker.stopped = now()
         self.at(self.random.uniform(0.01, 1), self.go_on, worker, worker.process)
 
     def go_on(self, worker, process):
+        """For how long it was stopped does not count."""
         process.send_signal(signal.SIGCONT)
         if worker.process is process:
-            worker.stopped, worker.calm_since = False, now()
+            for session in worker.sessions:
+                if session.excused > worker.stopped:
+                    session.excused += now() - worker.stopped
+            worker.stopped, worker.calm_since = None, now()
 
     def leave(self, worker):
         """It closes everything in order, without a loss at either end."""

@@ -87,10 +87,10 @@ class Worker(Fields):
         self.device = "viaduct-lo" if backend == "loopback" else f"viaduct-{DEVICES[host]}"
         self.sessions, self.servers = [], set()
         self.process, self.api, self.lines, self.rest = None, None, [], b""
-        self.started, self.stopped, self.calm_since = 0, False, 0  # calm: nothing has been done to it
+        self.started, self.stopped, self.calm_since = 0, None, 0  # calm: nothing has been done to it
 
     def launch(self, api, seed, disturbed):
-        self.api, self.lines, self.rest, self.stopped = api, [], b"", False
+        self.api, self.lines, self.rest, self.stopped = api, [], b"", None
         self.set("order", RUN)
         self.set("scarce", 0)
         at = self.address if api == "rpma" else self.device

@@ -690,6 +690,8 @@ int main(int argc, char** argv) {
     int before[trace_count], left = 0;
     for (int i = 0; i < trace_count; ++i) before[i] = count(traces[i]);
     say("running");
+    uint64_t executed = EXECUTE; /* now that there is no other program to become */
+    atomic_compare_exchange_strong(&board->order, &executed, RUN);
     for (size_t i = 0; i < session_count; ++i)
         if (pthread_create(&sessions[i]->thread, NULL, run_session, sessions[i]) != 0) return 2;
     while (!leaving()) {
