@@ -4,7 +4,6 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/kdf.h>
 #include <openssl/opensslv.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -21,6 +20,7 @@
 #include "backends/software/messages.hpp"
 #include "backends/support/shared_library.hpp"
 #include "core/base/fork.hpp"
+#include "core/base/unique_fd.hpp"
 #include "core/log.hpp"
 
 #define VIADUCT_TEXT_OF(macro) VIADUCT_TEXT(macro)
@@ -33,8 +33,7 @@
     DO(BIO_meth_set_ctrl) DO(BIO_meth_set_read) DO(BIO_meth_set_write) \
     DO(BIO_new) DO(BIO_set_data) DO(BIO_set_flags) \
     DO(BIO_set_init) DO(ERR_clear_error) DO(ERR_peek_error) \
-    DO(ERR_reason_error_string) DO(EVP_Digest) DO(EVP_KDF_fetch) \
-    DO(EVP_KDF_free) DO(EVP_sha256) DO(OPENSSL_init_ssl) \
+    DO(ERR_reason_error_string) DO(EVP_Digest) DO(EVP_sha256) DO(OPENSSL_init_ssl) \
     DO(ERR_get_error) DO(OSSL_LIB_CTX_free) DO(OSSL_LIB_CTX_new) DO(SSL_CIPHER_find) \
     DO(SSL_CTX_ctrl) DO(SSL_CTX_free) DO(SSL_CTX_load_verify_file) \
     DO(SSL_CTX_new_ex) DO(SSL_CTX_set_alpn_select_cb) DO(SSL_CTX_set_ciphersuites) \
@@ -88,18 +87,19 @@ struct OpenSsl {
     /// Once it has been loaded.
     static const OpenSsl* get() noexcept VIADUCT_UNCHECKED { return loaded_; }
 
-    /// Makes a context of TLS; null: out of memory. What OpenSSL cannot make when a library context first needs it, it
-    /// never tries to make again. So that one is kept only if all is there.
-    SSL_CTX* make_context() const noexcept {
+    /// Calls make(), which makes a context of TLS in a library context and shakes hands with it. What OpenSSL cannot
+    /// make when a library context first needs it, it never tries to make again; so that one is kept only if make() has
+    /// succeeded. Each kind of credentials has its own, because it needs other things.
+    template <class Make>
+    Result<TlsContext> in_library(Authentication kind, Make make) const {
         const LockGuard lock(mutex_);
-        OSSL_LIB_CTX* const library = library_ != nullptr ? library_ : OSSL_LIB_CTX_new();
-        if (library == nullptr) return nullptr;
-        EVP_KDF* const for_handshakes = EVP_KDF_fetch(library, "TLS13-KDF", nullptr);
-        SSL_CTX* const made = for_handshakes != nullptr ? SSL_CTX_new_ex(library, nullptr, TLS_method()) : nullptr;
-        EVP_KDF_free(for_handshakes);
-        if (made != nullptr)
-            library_ = library;
-        else if (library_ == nullptr)
+        OSSL_LIB_CTX*& kept = libraries_.at(static_cast<std::size_t>(kind));
+        OSSL_LIB_CTX* const library = kept != nullptr ? kept : OSSL_LIB_CTX_new();
+        if (library == nullptr) return Status(Code::NoResources, no_memory);
+        auto made = make(library);
+        if (made.ok())
+            kept = library;
+        else if (kept == nullptr)
             OSSL_LIB_CTX_free(library);
         return made;
     }
@@ -129,7 +129,7 @@ private:
     /// A forked child makes a library context of its own: in that of the parent, other threads may have held locks.
     static void forget_library(void*) noexcept {
         mutex_.assume_held();
-        library_ = nullptr;
+        libraries_ = {};
     }
 
     static int receive(BIO* bio, char* to, int size) noexcept;
@@ -138,7 +138,7 @@ private:
 
     static inline constinit ProcessMutex mutex_{forget_library};
     static inline const OpenSsl* loaded_ VIADUCT_GUARDED_BY(mutex_) = nullptr;
-    static inline OSSL_LIB_CTX* library_ VIADUCT_GUARDED_BY(mutex_) = nullptr;
+    static inline std::array<OSSL_LIB_CTX*, 4> libraries_ VIADUCT_GUARDED_BY(mutex_){};  // by Authentication
 };
 
 using Session = std::unique_ptr<SSL_SESSION, decltype(&::SSL_SESSION_free)>;
@@ -233,13 +233,13 @@ struct TlsCallbacks {
     }
 };
 
-Result<TlsContext> make_tls_context(const Policy& policy) {
-    if (policy.authentication() == Authentication::None) return TlsContext();
-    const OpenSsl* const loaded = OpenSsl::load();
-    if (loaded == nullptr) return Status(Code::Unsupported, "there is no usable libssl");
-    const OpenSsl& openssl = *loaded;
+namespace {
+
+Result<TlsContext> make_context(OSSL_LIB_CTX* library, const Policy& policy) {
+    const OpenSsl& openssl = *OpenSsl::get();
     openssl.ERR_clear_error();
-    const TlsContext context(openssl.make_context(), [](SSL_CTX* context) { OpenSsl::get()->SSL_CTX_free(context); });
+    const TlsContext context(openssl.SSL_CTX_new_ex(library, nullptr, openssl.TLS_method()),
+                             [](SSL_CTX* context) { OpenSsl::get()->SSL_CTX_free(context); });
     if (context == nullptr) return Status(Code::NoResources, no_memory);
     SSL_CTX* const raw = context.get();
     openssl.SSL_CTX_ctrl(raw, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, nullptr);
@@ -271,6 +271,46 @@ Result<TlsContext> make_tls_context(const Policy& policy) {
     openssl.SSL_CTX_set_psk_use_session_callback(raw, TlsCallbacks::use_key);
     openssl.SSL_CTX_set_psk_find_session_callback(raw, TlsCallbacks::find_key);
     return context;
+}
+
+/// Shakes hands with itself. That the certificate of this side is not valid, for instance, is not said here, but where
+/// a peer does not accept it.
+Status rehearse(const TlsContext& context, const Policy& policy) {
+    std::array<int, 2> ends{};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0)
+        return Status::from_errno(errno, "socketpair");
+    const UniqueFd near(ends[0]);
+    const UniqueFd far(ends[1]);
+    const auto client = Tls::start(context, policy, near.get(), Role::Client, true);
+    if (!client.ok()) return client.status();
+    const auto server = Tls::start(context, policy, far.get(), Role::Server, true);
+    if (!server.ok()) return server.status();
+    Status at_client(Code::WouldBlock, "");
+    Status at_server = at_client;
+    constexpr int flights = 3;
+    for (int flight = 0; flight < flights; ++flight) {
+        if (at_client.code() == Code::WouldBlock) at_client = client.value()->shake_hands();
+        if (at_server.code() == Code::WouldBlock) at_server = server.value()->shake_hands();
+    }
+    for (const Status& status : {at_client, at_server})
+        if (status.code() == Code::NoResources) return status;
+    const bool ok = at_client.ok() && at_server.ok();
+    return ok || policy.certificate() != nullptr || !policy.key().ok() ? Status()
+                                                                       : Status(Code::NoResources, no_memory);
+}
+
+}  // namespace
+
+Result<TlsContext> make_tls_context(const Policy& policy) {
+    if (policy.authentication() == Authentication::None) return TlsContext();
+    const OpenSsl* const openssl = OpenSsl::load();
+    if (openssl == nullptr) return Status(Code::Unsupported, "there is no usable libssl");
+    return openssl->in_library(policy.authentication(), [&](OSSL_LIB_CTX* library) -> Result<TlsContext> {
+        auto context = make_context(library, policy);
+        if (!context.ok()) return context;
+        if (const Status status = rehearse(context.value(), policy); !status.ok()) return status;
+        return context;
+    });
 }
 
 namespace {
@@ -395,6 +435,8 @@ Status Tls::failure() noexcept {
         case alert + 47:  // illegal_parameter: the peer has verified the key
         case alert + 51:  // decrypt_error
         case SSL_R_BINDER_DOES_NOT_VERIFY: return {Code::PermissionDenied, policy_.advice()};
+        case alert + 80:
+            return {Code::Unreachable, "the peer cannot authenticate now, for instance because it is out of memory"};
         case alert + 45: return {Code::PermissionDenied, "the certificate of this side has expired"};
         case alert + 48: return {Code::PermissionDenied, "the peer does not know the authority of this certificate"};
         case alert + 70:
