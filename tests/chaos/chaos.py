@@ -141,9 +141,10 @@ class Chaos:
 
     def check_severed(self, sessions):
         for session, connections in sessions:
-            if session.state == CONNECTED and session.connections == connections and not session.worker.stopped \
-                    and session.ended < self.cut_since and session.worker.calm_since < self.cut_since:
-                raise session.worker.failure(f"session {session.index} does not notice that the link is down", True)
+            worker = session.worker
+            if session.state == CONNECTED and session.connections == connections and session.ended < self.cut_since \
+                    and worker in self.alive() and not worker.stopped and worker.calm_since < self.cut_since:
+                raise worker.failure(f"session {session.index} does not notice that the link is down", True)
 
     def repair(self):
         self.fleet.hosts.repair()
