@@ -94,13 +94,12 @@ struct OpenSsl {
     Result<TlsContext> in_library(Authentication kind, Make make) const {
         const LockGuard lock(mutex_);
         OSSL_LIB_CTX*& kept = libraries_.at(static_cast<std::size_t>(kind));
-        OSSL_LIB_CTX* const library = kept != nullptr ? kept : OSSL_LIB_CTX_new();
+        std::unique_ptr<OSSL_LIB_CTX, decltype(OSSL_LIB_CTX_free)> fresh(kept == nullptr ? OSSL_LIB_CTX_new() : nullptr,
+                                                                         OSSL_LIB_CTX_free);
+        OSSL_LIB_CTX* const library = kept != nullptr ? kept : fresh.get();
         if (library == nullptr) return Status(Code::NoResources, no_memory);
         auto made = make(library);
-        if (made.ok())
-            kept = library;
-        else if (kept == nullptr)
-            OSSL_LIB_CTX_free(library);
+        if (made.ok() && fresh != nullptr) kept = fresh.release();
         return made;
     }
 
