@@ -200,14 +200,14 @@ class Chaos:
         return wait
 
     def await_notice(self, worker, peer, connections, start, dead, delay, calm_since):
-        """Time for which its threads wait for a processor is not that of the library."""
+        """Time for which its threads, or children of the dead, wait for a processor is not that of the library."""
         by_link = peer.worker.host != worker.host and (self.line or self.cut_since or now() < self.link_until)
         limit = LINK_NS if by_link else NOTICE_NS
         while peer.ended < start and peer.state == CONNECTED and peer.connections == connections:
             late = now() - dead - limit
             if peer.worker.scarce > start or peer.worker.calm_since != calm_since:
                 return
-            if late > 0 and late > peer.worker.delayed_since(delay):
+            if late > 0 and late > peer.worker.delayed_since(delay) and not self.fleet.newborns():
                 raise peer.worker.failure(f"session {peer.index}, in {peer.call}, does not notice within "
                                           f"{limit // 10**6} ms that {worker.name()} has been killed", True)
             time.sleep(0.0005)  # looks at what the worker writes to shared memory

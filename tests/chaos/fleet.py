@@ -34,6 +34,25 @@ def stacks_of(process):
     return "\n".join(line for line in done.stdout.splitlines() if line.startswith(("#", "Thread")))
 
 
+def status_of(process):
+    try:
+        return pathlib.Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    except OSError:
+        return ""  # it has ended
+
+
+def run_times(process):
+    """For how long each thread of a process has run, and has waited for a processor, in nanoseconds."""
+    times = {}
+    for file in pathlib.Path(f"/proc/{process}/task").glob("*/schedstat"):
+        try:
+            run, delay, _ = file.read_text(encoding="ascii").split()
+            times[file.parent.name] = int(run), int(delay)
+        except (OSError, ValueError):
+            pass  # the thread has ended
+    return times
+
+
 class Fields:
     """Numbers at a place of the board, by their names."""
 
@@ -120,13 +139,7 @@ class Worker(Fields):
 
     def run_delays(self):
         """For how long each of its threads has waited for a processor, in nanoseconds."""
-        delays = {}
-        for file in pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
-            try:
-                delays[file.parent.name] = int(file.read_text(encoding="ascii").split()[1])
-            except (OSError, IndexError):
-                pass  # the thread has ended
-        return delays
+        return {thread: delay for thread, (_, delay) in run_times(self.process.pid).items()}
 
     def delayed_since(self, before):
         return sum(delay - before.get(thread, 0) for thread, delay in self.run_delays().items())
@@ -211,6 +224,11 @@ class Fleet:
                     raise
         children = pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
         return {int(child) for child in children.split()} - own
+
+    def newborns(self):
+        """Orphans that wait to run for the first time, and still have what the dead parent had."""
+        return {child for child in self.orphans()
+                if "R (running)" in status_of(child) and all(run < 10**6 for run, _ in run_times(child).values())}
 
     @staticmethod
     def files():
