@@ -89,8 +89,9 @@ class Chaos:
 
     def excuse_executed(self, worker):
         """The new program takes the order back when it runs."""
-        self.excuse(worker, S)
-        if worker.process.poll() is None and worker.order == EXECUTE:
+        going_on = worker.process.poll() is None and worker.order == EXECUTE
+        self.excuse(worker, 60 * S if going_on else S)
+        if going_on:
             self.at(0.05, self.excuse_executed, worker)
 
     def stop(self, worker):
