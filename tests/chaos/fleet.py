@@ -154,7 +154,7 @@ class Worker(Fields):
         self.read()
         pairs = [f"  {session} with {session.peer}" for session in self.sessions]
         return Failed("\n".join([f"{self.name()}: {text}", *pairs, *(f"    {line}" for line in self.lines),
-                                 *([self.stacks()] if with_stacks else [])]))
+                                 *([self.stacks(), *self.fleet.orphans_stacks()] if with_stacks else [])]))
 
 
 class Fleet:
@@ -205,7 +205,7 @@ class Fleet:
 
     def left(self):
         """Children of killed workers, shared files, and sockets."""
-        left = [f"process {process}:\n{stacks_of(process)}\n" for process in self.orphans()]
+        left = self.orphans_stacks()
         left += [f"file {file}" for file in self.files() - self.files_before]
         for host in ADDRESSES:
             command = self.hosts.run(host, "cat", "/proc/net/unix", "/proc/net/tcp")
@@ -224,6 +224,9 @@ class Fleet:
                     raise
         children = pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
         return {int(child) for child in children.split()} - own
+
+    def orphans_stacks(self):
+        return [f"process {process}:\n{stacks_of(process)}\n" for process in self.orphans()]
 
     def newborns(self):
         """Orphans that wait to run for the first time, and still have what the dead parent had."""
