@@ -233,7 +233,8 @@ class Chaos:
 
     def judge(self, worker, line):
         kind, *words = line.split()
-        if line == "running" or line.startswith("viaduct: ") and ("error" not in line or worker.scarce + S > now()):
+        is_error = line.startswith("viaduct: error") and worker.scarce + S < now()
+        if line == "running" or line.startswith("viaduct: ") and not is_error:
             return
         if kind not in ("lost", "failed", "unopened"):
             raise worker.failure(line)
