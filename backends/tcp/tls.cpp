@@ -87,9 +87,9 @@ struct OpenSsl {
     /// Once it has been loaded.
     static const OpenSsl* get() noexcept VIADUCT_UNCHECKED { return loaded_; }
 
-    /// Calls make(), which makes a context of TLS in a library context and shakes hands with it. What OpenSSL cannot
-    /// make when a library context first needs it, it never tries to make again; so that one is kept only if make() has
-    /// succeeded. Each kind of credentials has its own, because it needs other things.
+    /// Calls make(), which makes a context of TLS in a library context, and shakes hands with it if that is new. What
+    /// OpenSSL cannot make when a library context first needs it, it never tries to make again; so that one is kept
+    /// only if make() has succeeded. Each kind of credentials has its own, because it needs other things.
     template <class Make>
     Result<TlsContext> in_library(Authentication kind, Make make) const {
         const LockGuard lock(mutex_);
@@ -98,7 +98,7 @@ struct OpenSsl {
                                                                          OSSL_LIB_CTX_free);
         OSSL_LIB_CTX* const library = kept != nullptr ? kept : fresh.get();
         if (library == nullptr) return Status(Code::NoResources, no_memory);
-        auto made = make(library);
+        auto made = make(library, fresh != nullptr);
         if (made.ok() && fresh != nullptr) kept = fresh.release();
         return made;
     }
@@ -304,9 +304,9 @@ Result<TlsContext> make_tls_context(const Policy& policy) {
     if (policy.authentication() == Authentication::None) return TlsContext();
     const OpenSsl* const openssl = OpenSsl::load();
     if (openssl == nullptr) return Status(Code::Unsupported, "there is no usable libssl");
-    return openssl->in_library(policy.authentication(), [&](OSSL_LIB_CTX* library) -> Result<TlsContext> {
+    return openssl->in_library(policy.authentication(), [&](OSSL_LIB_CTX* library, bool is_new) -> Result<TlsContext> {
         auto context = make_context(library, policy);
-        if (!context.ok()) return context;
+        if (!context.ok() || !is_new) return context;
         if (const Status status = rehearse(context.value(), policy); !status.ok()) return status;
         return context;
     });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// tls_shortage [STEP]: whether a lack of memory in the first opening of a device, or in its first handshake, is over
-// for the tcp backend when it is over for the process. OpenSSL leaves out for good what it cannot make when it first
-// needs it. So each case is a process of its own: the N-th allocation fails, or all from there on; then none does, and
-// what was opened has to shake hands. Every STEP-th N is tried. Ends with 1 if a case fails.
+// tls_shortage [STEP]: whether a lack of memory in the first opening of a device, in its first handshake, or in a later
+// opening, is over for the tcp backend when it is over for the process. OpenSSL leaves out for good what it cannot make
+// when it first needs it. So each case is a process of its own: the N-th allocation fails, or all from there on; then
+// none does, and what was opened has to shake hands. Every STEP-th N is tried. Ends with 1 if a case fails.
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,7 +46,8 @@ Status shake_hands(const TlsContext& context, const Policy& policy) try {
     return {Code::NoResources, "out of memory"};
 }
 
-Outcome try_one(const Policy& policy, long nth, bool onwards) {
+Outcome try_one(const Policy& policy, bool later, long nth, bool onwards) {
+    if (later && !make_tls_context(policy).ok()) return Failed;
     std::optional<Result<TlsContext>> context;
     fail_calls(CALL_malloc, nth, onwards);
     try {
@@ -72,19 +73,20 @@ int main(int argc, char** argv) {
     // What OpenSSL sets up once for a process is beyond repair. A forked child sets up the rest again.
     if (const auto context = make_tls_context(policy.value()); !context.ok()) return 2;
     bool passes = true;
-    for (const bool onwards : {false, true}) {
-        int status = 0;
-        long nth = 1;
-        for (; WEXITSTATUS(status) != NothingFailed; nth += step) {
-            const pid_t child = fork();
-            if (child == 0) _exit(try_one(policy.value(), nth, onwards));
-            if (child < 0 || waitpid(child, &status, 0) != child) return 2;
-            if (!WIFEXITED(status)) std::printf("allocation %ld: the process died: %#x\n", nth, status);
-            passes = passes && WIFEXITED(status) && WEXITSTATUS(status) != Failed;
+    for (const bool later : {false, true})
+        for (const bool onwards : {false, true}) {
+            int status = 0;
+            long nth = 1;
+            for (; WEXITSTATUS(status) != NothingFailed; nth += step) {
+                const pid_t child = fork();
+                if (child == 0) _exit(try_one(policy.value(), later, nth, onwards));
+                if (child < 0 || waitpid(child, &status, 0) != child) return 2;
+                if (!WIFEXITED(status)) std::printf("allocation %ld: the process died: %#x\n", nth, status);
+                passes = passes && WIFEXITED(status) && WEXITSTATUS(status) != Failed;
+            }
+            std::printf("%s opening, %ld allocations, %s: %s\n", later ? "later" : "first", nth - step,
+                        onwards ? "all from the N-th on" : "the N-th alone", passes ? "passed" : "FAILED");
+            std::fflush(stdout);
         }
-        std::printf("%ld allocations, %s: %s\n", nth - step, onwards ? "all from the N-th on" : "the N-th alone",
-                    passes ? "passed" : "FAILED");
-        std::fflush(stdout);
-    }
     return passes ? 0 : 1;
 }
