@@ -330,13 +330,23 @@ def test_refused_clients_that_stay(target):
         target.answers()
 
 
+def stop_listening(process):
+    """Stops a process while it listens: it may close its port just before it is stopped."""
+    while True:
+        await_port(process, SERVICE)
+        os.kill(process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        if SERVICE in listening_ports(process.pid):
+            return
+        os.kill(process.pid, signal.SIGCONT)
+
+
 def test_a_listener_that_goes_answers_those_who_have_connected(target):
     """A VIPL server listens only while it waits, for 0.1 s at a time. If it is stopped for longer, it closes its port
     when it continues, and clients have connected meanwhile. Without authentication, it speaks first."""
     with target.serving(api="vipl", VIADUCT_TCP_KEY_FILE=None, VIADUCT_TCP_INSECURE="1") as server:
         for _ in range(20):
-            await_port(server.process, SERVICE)  # not while it closes the port: the system resets who connects then
-            os.kill(server.process.pid, signal.SIGSTOP)
+            stop_listening(server.process)  # the system resets who connects while the port is closed
             with socket.create_connection((ADDRESSES[FAR], SERVICE), timeout=10) as connection:
                 time.sleep(0.15)
                 os.kill(server.process.pid, signal.SIGCONT)
