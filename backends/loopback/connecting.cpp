@@ -144,7 +144,7 @@ Status Connection::make_offer() {
 }
 
 /// Called right after the socket was connected, because that wakes the listener.
-Status Connection::send_request(UniqueFd socket) {
+Status Connection::send_request(UniqueSocket socket) {
     Endpoint& endpoint = *owner_->endpoint;
     endpoint.advertise(*this);
     HandshakeMessage message = make_handshake(MessageType::Connect, instance_info(endpoint), endpoint.attributes(),

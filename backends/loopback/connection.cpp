@@ -42,7 +42,7 @@ Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> desc
     return {};
 }
 
-Status Connection::open(UniqueFd& socket) {
+Status Connection::open(UniqueSocket& socket) {
     if (const Status status = device_.agent().watch(socket.get(), shared_from_this()); !status.ok()) return status;
     socket_ = std::move(socket);
     return {};

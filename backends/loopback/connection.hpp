@@ -53,7 +53,7 @@ public:
 
     /// Makes the agent watch the socket and takes ownership of it; on failure the caller keeps it. The caller holds the
     /// owner's mutex, so the agent waits until the endpoint is ready.
-    Status open(UniqueFd& socket);
+    Status open(UniqueSocket& socket);
 
     /// SystemError: the peer is gone. The socket reports that as well.
     Status send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept;
@@ -132,7 +132,7 @@ private:
     Status ask_listener() VIADUCT_REQUIRES(owner_->mutex);
     Status connect_peer() VIADUCT_REQUIRES(owner_->mutex);
     Status make_offer() VIADUCT_REQUIRES(owner_->mutex);
-    Status send_request(UniqueFd socket) VIADUCT_REQUIRES(owner_->mutex);
+    Status send_request(UniqueSocket socket) VIADUCT_REQUIRES(owner_->mutex);
     bool is_answered_soon() noexcept VIADUCT_REQUIRES(owner_->mutex);
     template <class Step>
     void run_step(Step step) noexcept
@@ -166,7 +166,7 @@ private:
     bool registered_ = false;
     UniqueFd segment_fd_;
     Mapping mapping_;
-    UniqueFd socket_;
+    UniqueSocket socket_;
     std::shared_ptr<DoorbellBoard> doorbell_;  // the board on which the peer rings
     std::shared_ptr<Peer> peer_;
     std::uint32_t peer_number_ = 0;

@@ -51,8 +51,9 @@ std::string socket_prefix() { return fmt::format("{}{}/{}/", all_sockets, wire::
 
 bool is_same_user(int socket) noexcept { return credentials_of(socket).uid == geteuid(); }
 
-Result<UniqueFd> make_socket() noexcept {
-    UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Result<UniqueSocket> make_socket() noexcept {
+    auto socket =
+        UniqueSocket::made_by([] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
     if (!socket) return Status::from_errno(errno, "socket");
     return socket;
 }
@@ -211,7 +212,7 @@ std::string service_text(const Service& service) {
     return fmt::format("x{:016x}{:016x}", support::fingerprint(service.span(), low), low);
 }
 
-Result<UniqueFd> listen_on(const std::string& name) noexcept {
+Result<UniqueSocket> listen_on(const std::string& name) noexcept {
     auto socket = make_socket();
     if (!socket.ok()) return socket.status();
     const AbstractAddress address(name);
@@ -222,7 +223,7 @@ Result<UniqueFd> listen_on(const std::string& name) noexcept {
     return socket;
 }
 
-Result<UniqueFd> connect_to(const std::string& name) noexcept {
+Result<UniqueSocket> connect_to(const std::string& name) noexcept {
     auto socket = make_socket();
     if (!socket.ok()) return socket.status();
     const AbstractAddress address(name);
@@ -235,9 +236,10 @@ Result<UniqueFd> connect_to(const std::string& name) noexcept {
     return socket;
 }
 
-Result<UniqueFd> accept_from(int listener) noexcept {
+Result<UniqueSocket> accept_from(int listener) noexcept {
     while (true) {
-        UniqueFd socket(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        auto socket =
+            UniqueSocket::made_by([&] { return accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
         if (socket && is_same_user(socket.get())) return socket;
         if (socket) {
             const ucred peer = credentials_of(socket.get());

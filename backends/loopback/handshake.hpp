@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/unique_fd.hpp"
+#include "core/base/unique_socket.hpp"
 #include "viaduct/address.hpp"
 #include "viaduct/attributes.hpp"
 #include "viaduct/events.hpp"
@@ -139,13 +140,13 @@ std::optional<ServiceName> parse_service_name(std::string_view name);
 std::string service_text(const Service& service);
 
 /// Binds and listens. Busy: the name is taken.
-Result<UniqueFd> listen_on(const std::string& name) noexcept;
+Result<UniqueSocket> listen_on(const std::string& name) noexcept;
 
 /// NoListener: there is no listener of this user.
-Result<UniqueFd> connect_to(const std::string& name) noexcept;
+Result<UniqueSocket> connect_to(const std::string& name) noexcept;
 
 /// Returns the next connection from a process of this user, or WouldBlock. Connections of other users are rejected.
-Result<UniqueFd> accept_from(int listener) noexcept;
+Result<UniqueSocket> accept_from(int listener) noexcept;
 
 /// Returns the process at the other end, or 0 if it is outside this PID namespace.
 pid_t peer_process(int socket) noexcept;

@@ -31,7 +31,7 @@ void turn_away(int socket, const Status& why) noexcept {
 
 // ---- Requests ----------------------------------------------------------------------------------------------------
 
-ConnectionRequest::ConnectionRequest(Device& device, UniqueFd socket, Handshake handshake,
+ConnectionRequest::ConnectionRequest(Device& device, UniqueSocket socket, Handshake handshake,
                                      std::shared_ptr<Connection> connection) noexcept
     : device_(device),
       socket_(std::move(socket)),
@@ -39,7 +39,7 @@ ConnectionRequest::ConnectionRequest(Device& device, UniqueFd socket, Handshake 
       connection_(std::move(connection)) {}
 
 /// If the requester cannot be told of a refusal, the handshake word tells it what the hang-up means.
-Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& device, UniqueFd socket,
+Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& device, UniqueSocket socket,
                                                                    Handshake handshake) {
     const auto failed = [&](const Status& status) {
         if (status.code() == Code::NoResources) turn_away(socket.get(), status);
@@ -134,7 +134,7 @@ Status ConnectionRequest::refuse(const HandshakeMessage& message) noexcept {
 
 // ---- Listeners ---------------------------------------------------------------------------------------------------
 
-Result<PendingConnections> PendingConnections::create(UniqueFd listening) noexcept {
+Result<PendingConnections> PendingConnections::create(UniqueSocket listening) noexcept {
     PendingConnections pending;
     pending.epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
     if (!pending.epoll_) return Status::from_errno(errno, "epoll_create1");
@@ -144,12 +144,11 @@ Result<PendingConnections> PendingConnections::create(UniqueFd listening) noexce
     if (epoll_ctl(pending.epoll_.get(), EPOLL_CTL_ADD, listening.get(), &event) != 0)
         return Status::from_errno(errno, "epoll_ctl");
     pending.listening_ = std::move(listening);
-    pending.in_children_ = ClosedInChildren(pending.listening_.get());
     return pending;
 }
 
 /// Returns the request of a peer, or nothing if it hung up or sent an invalid message.
-std::optional<PendingConnections::Request> PendingConnections::request_of(UniqueFd socket,
+std::optional<PendingConnections::Request> PendingConnections::request_of(UniqueSocket socket,
                                                                           Result<Handshake>& handshake) {
     if (!handshake.ok() || handshake->hung_up || handshake->type != MessageType::Connect) return std::nullopt;
     if (handshake->incomplete) {
@@ -201,7 +200,7 @@ Result<PendingConnections::Request> PendingConnections::next() {
         if (!handshake.ok() && handshake.status().code() == Code::WouldBlock) continue;
         if (handshake.status().code() == Code::NoResources) return handshake.status();  // the message is still queued
         const auto found = accepted_.find(event.data.fd);
-        UniqueFd socket = std::move(found->second);
+        UniqueSocket socket = std::move(found->second);
         accepted_.erase(found);
         epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.get(), nullptr);
         if (auto request = request_of(std::move(socket), handshake)) return std::move(*request);
@@ -217,7 +216,7 @@ void report_shared(const Address& local) noexcept {
 }
 
 /// Throws std::bad_alloc.
-Result<UniqueFd> first_free_place(const Address& local) {
+Result<UniqueSocket> first_free_place(const Address& local) {
     for (std::uint32_t place = 0; place < max_listeners; ++place) {
         auto socket = listen_on(service_name(local, place));
         if (!socket.ok() && socket.status().code() == Code::Busy) continue;
@@ -228,7 +227,7 @@ Result<UniqueFd> first_free_place(const Address& local) {
 }
 
 /// Returns the first place if no place is in use. Throws std::bad_alloc.
-Result<UniqueFd> only_place(const Address& local) {
+Result<UniqueSocket> only_place(const Address& local) {
     auto first = listen_on(service_name(local, 0));
     for (std::uint32_t place = 1; place < max_listeners && first.ok(); ++place)
         if (auto other = listen_on(service_name(local, place)); !other.ok()) return other.status();

@@ -9,7 +9,6 @@
 #include "backends/loopback/connection.hpp"
 #include "backends/loopback/handshake.hpp"
 #include "core/backend.hpp"
-#include "core/base/fork.hpp"
 #include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {
@@ -19,7 +18,7 @@ class ConnectionRequest final : public viaduct::ConnectionRequest {
 public:
     /// InvalidParameter: the segment is invalid. TimedOut: the requester has already given up. NoResources: the
     /// requester is told.
-    static Result<std::unique_ptr<ConnectionRequest>> take(Device& device, UniqueFd socket, Handshake handshake);
+    static Result<std::unique_ptr<ConnectionRequest>> take(Device& device, UniqueSocket socket, Handshake handshake);
     ~ConnectionRequest() override;
 
     const Address& remote_address() const noexcept override { return handshake_.local; }
@@ -38,14 +37,14 @@ public:
     Status accept_locked(class Endpoint& endpoint, const PrivateData& private_data, const ConnectionEvent& established);
 
 private:
-    ConnectionRequest(Device& device, UniqueFd socket, Handshake handshake,
+    ConnectionRequest(Device& device, UniqueSocket socket, Handshake handshake,
                       std::shared_ptr<Connection> connection) noexcept;
     static bool answer(Connection& connection, const HandshakeMessage& message,
                        std::span<const int> descriptors) noexcept;
     Status refuse(const HandshakeMessage& message) noexcept;
 
     Device& device_;
-    UniqueFd socket_;
+    UniqueSocket socket_;
     Handshake handshake_;
     std::shared_ptr<Connection> connection_;
     bool refused_ = false;
@@ -55,25 +54,24 @@ private:
 /// Sockets of peers that have connected but not yet sent their message.
 class PendingConnections {
 public:
-    static Result<PendingConnections> create(UniqueFd listening) noexcept;
+    static Result<PendingConnections> create(UniqueSocket listening) noexcept;
 
     /// Readable when a peer connects or sends.
     int fd() const noexcept { return epoll_.get(); }
 
     /// Returns the next valid handshake with its socket. WouldBlock: there is none yet.
-    using Request = std::pair<UniqueFd, Handshake>;
+    using Request = std::pair<UniqueSocket, Handshake>;
     Result<Request> next();
 
 private:
     Result<std::optional<Request>> admit();
     Status turn_next_away() noexcept;
-    static std::optional<Request> request_of(UniqueFd socket, Result<Handshake>& handshake);
+    static std::optional<Request> request_of(UniqueSocket socket, Result<Handshake>& handshake);
 
     UniqueFd epoll_;
     UniqueFd reserve_;  // makes room for the socket of a peer that is turned away
-    UniqueFd listening_;
-    ClosedInChildren in_children_;  // listening_
-    std::unordered_map<int, UniqueFd> accepted_;
+    UniqueSocket listening_;
+    std::unordered_map<int, UniqueSocket> accepted_;
 };
 
 class Listener final : public viaduct::Listener {

@@ -104,7 +104,7 @@ Link::Link(Transport& transport, Node& node, Socket socket, Side side, const Hos
 Link::~Link() {
     node_.agent().cancel_call(deadline_, weak_from_this());
     if (!refuses_) return;
-    socket_.close();  // whose descriptor is the reserve
+    socket_.reset();  // whose descriptor is the reserve
     if (const auto port = acceptor_.lock()) port->reserve_descriptor();
 }
 

@@ -38,7 +38,8 @@ socklen_t size_of(const SocketAddress& address) noexcept {
 }
 
 Result<Socket> create(const SocketAddress& address) noexcept {
-    Socket fd(UniqueFd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+    Socket fd(UniqueSocket::made_by(
+        [&] { return socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }));
     if (!fd) return Status::from_errno(errno, "socket");
     return fd;
 }
@@ -79,7 +80,8 @@ Result<Socket> Socket::listen(const HostAddress& at, std::uint16_t port) noexcep
 }
 
 Result<Socket> Socket::accept(int listening) noexcept {
-    Socket fd(UniqueFd(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+    Socket fd(
+        UniqueSocket::made_by([&] { return accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); }));
     if (!fd) {
         const bool none = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
         return none ? Status(Code::WouldBlock, "no connection is pending") : Status::from_errno(errno, "accept4");

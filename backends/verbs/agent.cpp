@@ -73,9 +73,13 @@ void Link::report_error() noexcept {
 
 Result<std::unique_ptr<Agent>> Agent::start(ibv_context* context, AsyncObserver& observer) {
     std::unique_ptr<Agent> agent(new Agent(context, observer));
-    agent->channel_.reset(rdma_create_event_channel());
-    if (agent->channel_ == nullptr) return Status::from_errno(errno, "rdma_create_event_channel");
-    agent->in_children_ = ClosedInChildren(agent->channel_->fd);
+    {
+        const ForkHold hold;
+        agent->channel_.reset(rdma_create_event_channel());
+        if (agent->channel_ == nullptr) return Status::from_errno(errno, "rdma_create_event_channel");
+        agent->in_children_ = ClosedInChildren(hold, agent->channel_->fd);
+    }
+    if (!agent->in_children_) return Status(Code::NoResources, "out of memory");
     if (const Status status = agent->open(); !status.ok()) return status;
     for (const int fd : {agent->channel_->fd, context->async_fd}) {
         if (!make_nonblocking(fd)) return Status::from_errno(errno, "fcntl");

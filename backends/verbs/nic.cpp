@@ -36,13 +36,20 @@ Result<Place> find_place(const HostAddress& host) {
 }
 
 /// Opens a context of our own. That of the connection manager stays open forever, and a forked child would inherit it.
-ContextOwner open_context(const std::string& name) {
+ContextOwner open_context(const std::string& name, ClosedInChildren& in_children) {
     int count = 0;
     const std::unique_ptr<ibv_device*[], void (*)(ibv_device**)> list(ibv_get_device_list(&count),
                                                                       ibv_free_device_list);
     for (int i = 0; list != nullptr && i < count; ++i)
-        if (ibv_get_device_name(list[static_cast<std::size_t>(i)]) == name)
-            return ContextOwner(ibv_open_device(list[static_cast<std::size_t>(i)]));
+        if (ibv_get_device_name(list[static_cast<std::size_t>(i)]) == name) {
+            const ForkHold hold;
+            ContextOwner context(ibv_open_device(list[static_cast<std::size_t>(i)]));
+            if (context == nullptr) return nullptr;
+            in_children = ClosedInChildren(hold, context->cmd_fd);
+            if (in_children) return context;
+            errno = ENOMEM;
+            return nullptr;
+        }
     errno = ENODEV;
     return nullptr;
 }
@@ -87,9 +94,8 @@ Status Nic::open_device() {
     if (const int error = ibv_fork_init(); error != 0) return Status::from_errno(error, "ibv_fork_init");
     const auto place = find_place(host_);
     if (!place.ok()) return place.status();
-    context_ = open_context(place.value().device);
+    context_ = open_context(place.value().device, in_children_);
     if (context_ == nullptr) return Status::from_errno(errno, "ibv_open_device");
-    in_children_ = ClosedInChildren(context_->cmd_fd);
     ibv_device_attr_ex limits{};
     if (const int error = query_limits(context_.get(), limits); error != 0)
         return Status::from_errno(error, "ibv_query_device");

@@ -97,22 +97,30 @@ void ProcessMutex::retire() noexcept {
     }
 }
 
-ClosedInChildren::ClosedInChildren(int fd) noexcept {
+ForkHold::ForkHold() noexcept VIADUCT_UNCHECKED { forking().list_mutex.lock(); }
+
+ForkHold::~ForkHold() VIADUCT_UNCHECKED { forking().list_mutex.unlock(); }
+
+ClosedInChildren::ClosedInChildren(const ForkHold&, int fd) noexcept {
     if (fd < 0) return;
-    const LockGuard lock(forking().list_mutex);
+    forking().list_mutex.assume_held();
     auto& closed = forking().closed_in_children;
     const auto place = static_cast<std::size_t>(fd);
     try {
         if (closed.size() <= place) closed.resize(place + 1);
         closed[place] = true;
         fd_ = fd;
-    } catch (const std::bad_alloc&) {  // children keep it open
+    } catch (const std::bad_alloc&) {
     }
 }
 
 void ClosedInChildren::reset() noexcept {
+    if (fd_ >= 0) reset(ForkHold());
+}
+
+void ClosedInChildren::reset(const ForkHold&) noexcept {
     if (fd_ < 0) return;
-    const LockGuard lock(forking().list_mutex);
+    forking().list_mutex.assume_held();
     auto& closed = forking().closed_in_children;
     const auto place = static_cast<std::size_t>(std::exchange(fd_, -1));
     if (place < closed.size()) closed[place] = false;

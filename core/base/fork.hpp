@@ -51,13 +51,23 @@ private:
 /// Whether a child is being renewed, by its only thread.
 VIADUCT_EXPORT bool is_renewing_child() noexcept;
 
-/// As long as it exists, forked children close a descriptor, unless memory runs out. Does not own the descriptor, and
-/// must be destroyed before that is closed.
+/// As long as it exists, fork(2) waits, in all threads. Whoever holds one waits for no other lock.
+class VIADUCT_EXPORT ForkHold {
+public:
+    ForkHold() noexcept;
+    ~ForkHold();
+    ForkHold(const ForkHold&) = delete;
+    ForkHold& operator=(const ForkHold&) = delete;
+};
+
+/// As long as it exists, forked children close a descriptor. Does not own the descriptor, and must be destroyed before
+/// that is closed.
 class VIADUCT_EXPORT ClosedInChildren {
 public:
     ClosedInChildren() noexcept = default;
-    /// Negative: none.
-    explicit ClosedInChildren(int fd) noexcept;
+    /// From the same hold of forks in which the descriptor was opened. Empty: out of memory, or the descriptor is
+    /// negative.
+    ClosedInChildren(const ForkHold& hold, int fd) noexcept;
     ClosedInChildren(ClosedInChildren&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
     ClosedInChildren& operator=(ClosedInChildren&& other) noexcept {
         std::swap(fd_, other.fd_);
@@ -65,7 +75,11 @@ public:
     }
     ~ClosedInChildren() { reset(); }
 
+    explicit operator bool() const noexcept { return fd_ >= 0; }
+
     void reset() noexcept;
+    /// In the same hold the descriptor is to be closed.
+    void reset(const ForkHold& hold) noexcept;
 
 private:
     int fd_ = -1;

@@ -10,6 +10,7 @@
 #include "backends/loopback/layout.hpp"
 #include "backends/loopback/mapping.hpp"
 #include "core/base/unique_fd.hpp"
+#include "core/base/unique_socket.hpp"
 #include "viaduct/address.hpp"
 
 namespace viaduct::testing {
@@ -24,7 +25,7 @@ struct Slot {
 
 /// One connection of a speaker.
 struct Talk {
-    UniqueFd socket;
+    UniqueSocket socket;
     loopback::Handshake heard;  ///< the message from the other side
     loopback::Mapping memory;   ///< of the segment
 
@@ -46,7 +47,7 @@ public:
     Speaker();
 
     void listen(const Address& address);
-    void listen(UniqueFd listening) noexcept { listening_ = std::move(listening); }
+    void listen(UniqueSocket listening) noexcept { listening_ = std::move(listening); }
     Talk await_request() const;
     /// Accepts a connection with all access rights.
     void accept(Talk& talk) const;
@@ -70,7 +71,7 @@ private:
     UniqueFd event_;
     UniqueFd table_;
     loopback::Mapping regions_;
-    UniqueFd listening_;
+    UniqueSocket listening_;
 };
 
 /// Creates a memfd of this size, which cannot shrink if it is sealed, with a number in its first word.

@@ -60,7 +60,7 @@ void request(Victim& victim, Input& input) {
         const auto part = input.take(std::min<std::size_t>(input.take<std::uint8_t>() % 16, sizeof message - at));
         std::ranges::copy(part, reinterpret_cast<std::byte*>(&message) + at);
     }
-    const UniqueFd socket = must(loopback::connect_to(victim.name));
+    const UniqueSocket socket = must(loopback::connect_to(victim.name));
     must(loopback::send_message(socket.get(), &message, std::max<std::size_t>(bytes, 1), std::span(sent).first(count)));
     auto request = victim.listener->next_request();
     if (!request.ok()) return;

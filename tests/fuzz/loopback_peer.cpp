@@ -28,7 +28,7 @@ namespace {
 alignas(page) std::array<std::byte, 16 * page> place;
 
 /// Listens in another process, which the victim therefore takes for the peer. It is a copy of this one.
-UniqueFd listen_elsewhere(const Address& address) {
+UniqueSocket listen_elsewhere(const Address& address) {
     std::array<int, 2> ends{};
     expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0);
     const UniqueFd here(ends[0]);
@@ -36,13 +36,13 @@ UniqueFd listen_elsewhere(const Address& address) {
     const char byte = 0;
     if (fork() == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        const UniqueFd listening = must(loopback::listen_on(loopback::service_name(address, 0)));
+        const UniqueSocket listening = must(loopback::listen_on(loopback::service_name(address, 0)));
         must(loopback::send_message(there.get(), &byte, sizeof byte, std::array{listening.get()}));
         while (true) pause();
     }
     char heard = 0;
     auto received = must(loopback::receive_message(here.get(), &heard, sizeof heard));
-    return std::move(received.descriptors.all()[0]);
+    return UniqueSocket::made_by([&] { return received.descriptors.all()[0].release(); });
 }
 
 /// Where the peer is; made before the victim starts threads.

@@ -36,7 +36,7 @@ struct Victim {
     std::shared_ptr<tcp::Link> accept(UniqueFd socket) {
         return must(tcp::Link::accept(static_cast<tcp::Transport&>(device.transport()), device,
                                       std::static_pointer_cast<tcp::Port>(device.ports().begin()->second),
-                                      tcp::Socket(std::move(socket)), false));
+                                      tcp::Socket(UniqueSocket::made_by([&] { return socket.release(); })), false));
     }
 
     Node node{*tcp::tcp_provider()};
