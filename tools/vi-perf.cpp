@@ -18,6 +18,7 @@
 #include "tools/measure/compare.hpp"
 #include "tools/measure/connections.hpp"
 #include "tools/measure/free_service.hpp"
+#include "tools/measure/plot.hpp"
 #include "tools/measure/progress_bar.hpp"
 #include "tools/measure/report.hpp"
 #include "tools/measure/server_process.hpp"
@@ -58,7 +59,7 @@ void add_test_options(options::options_description& description) {
     add("batch", count("N")->default_value(1), "requests posted by one call (bandwidth, rate; core)");
     add("queues", count("N")->default_value(1), "connections of each thread (bandwidth, rate)");
     add("threads", count("N")->default_value(1), "threads of each end, each with its own connections");
-    add("bidirectional,b", "both ends send (bandwidth, rate)");
+    add("bidirectional,b", "both ends send at once (latency, bandwidth, rate)");
     add("reverse,R", "the server sends (bandwidth, rate)");
     add("rate-limit", count("N")->default_value(0, "none"), "messages per second in each direction (bandwidth, rate)");
     add("check", "check the data of the last message of each run");
@@ -71,6 +72,7 @@ void add_output_options(options::options_description& description) {
     add("interval,i", text("SECONDS"), "also print what was measured in each interval");
     add("percentiles", text("LIST", "50,99,99.9"), "percentiles of latencies to print");
     add("samples", text("FILE"), "write every latency to FILE");
+    add("plot", text("FILE.svg"), "draw the distribution of latencies, or bandwidths or rates by size, to FILE.svg");
     add("bits", "print bits per second in the table");
     add("histogram", "also print the distribution of latencies");
     add("csv", "print CSV");
@@ -251,6 +253,8 @@ int measure_all(const options::variables_map& given) {
     const auto percentiles = measure::parse_percentiles(given["percentiles"].as<std::string>());
     std::optional<SamplesFile> samples;
     if (parameters.keep_samples) samples.emplace(given["samples"].as<std::string>());
+    std::optional<measure::Plot> plot;
+    if (given.count("plot") != 0) plot.emplace(given["plot"].as<std::string>());
     std::optional<LocalServer> local;
     if (given.count("local") != 0) local.emplace(given);
     const auto target = local ? measure::Target{.host = "localhost", .service = local->service()}
@@ -261,16 +265,17 @@ int measure_all(const options::variables_map& given) {
     const std::string server = fmt::format("{} ({}, {})", target.text(), api->name(), measure::backend_name());
     const auto client = connect(*api, server, measure::resolve(target, api->device()), parameters);
     const auto& stop = stop_on_signal();
-    measure::Report report(format, {.date = measure::date_now(),
-                                    .client = measure::this_machine(VIADUCT_VERSION),
-                                    .server_machine = client->server(),
-                                    .api = std::string(api->name()),
-                                    .backend = measure::backend_name(),
-                                    .server = target.text(),
-                                    .parameters = parameters,
-                                    .percentiles = percentiles,
-                                    .bits = given.count("bits") != 0,
-                                    .histogram = given.count("histogram") != 0});
+    const measure::ReportContext context{.date = measure::date_now(),
+                                         .client = measure::this_machine(VIADUCT_VERSION),
+                                         .server_machine = client->server(),
+                                         .api = std::string(api->name()),
+                                         .backend = measure::backend_name(),
+                                         .server = target.text(),
+                                         .parameters = parameters,
+                                         .percentiles = percentiles,
+                                         .bits = given.count("bits") != 0,
+                                         .histogram = given.count("histogram") != 0};
+    measure::Report report(format, context);
     measure::ProgressBar bar(given.count("quiet") == 0);
     measure::OnInterval on_interval;
     if (parameters.interval.count() != 0)
@@ -292,8 +297,10 @@ int measure_all(const options::variables_map& given) {
         if (measurement.iterations == 0) continue;
         report.add(measurement);
         if (samples) samples->add(measurement);
+        if (plot) plot->add(measurement);
     }
     report.finish();
+    if (plot) plot->write(title_of(context), parameters.test);
     return stop.load() ? interrupted : 0;
 }
 

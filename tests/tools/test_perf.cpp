@@ -198,7 +198,9 @@ TEST_CASE("incompatible parameters") {
         return check(parameters).value_or("");
     };
     CHECK(fault_with([](auto&) {}).empty());
-    CHECK_THAT(fault_with([](auto& p) { p.direction = Direction::Both; }), Contains("bidirectional"));
+    CHECK(fault_with([](auto& p) { p.direction = Direction::Both; }).empty());
+    CHECK_THAT(fault_with([](auto& p) { p.test = Test::Connect, p.direction = Direction::Both; }),
+               Contains("bidirectional"));
     CHECK_THAT(fault_with([](auto& p) { p.direction = Direction::Reverse; }), Contains("reversed"));
     CHECK_THAT(fault_with([](auto& p) { p.rate_limit = 1; }), Contains("rate limit"));
     CHECK_THAT(fault_with([](auto& p) { p.test = Test::Rate, p.keep_samples = true; }), Contains("latency"));

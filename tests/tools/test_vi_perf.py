@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import tempfile
+import xml.etree.ElementTree
 
 from command_line import APIS, ON_DEVICES, Terminal, Tool, check, finish
 
@@ -40,7 +41,9 @@ def test_bad_options(tool):
         (["--sizes", "2G", "--local"], "supports at most"),
         (["--window", "0", "--local"], "at least 1"),
         (["--window", "100000", "--local"], "windows of at most"),
-        (["--bidirectional", "--local"], "bidirectional"),
+        (["--bidirectional", "-t", "connect", "--local"], "the connect test cannot be bidirectional"),
+        (["--plot", "figure.docx", "--local"], "must end in one of: "),
+        (["--plot", "/nowhere/figure.svg", "--local"], "cannot write /nowhere/figure.svg: No such file"),
         (["--op", "write", "--mode", "blocking", "--local"], "blocking mode"),
         (["--open", "7", "--local"], "connect test"),
         (["--op", "send-immediate", "--api", "dat", "--local"], "dat has no send-immediate; it has send, write, "
@@ -173,6 +176,30 @@ def test_samples(tool):
     check(all(float(row["ns"]) > 0 for row in rows), rows)
 
 
+def test_plots(tool):
+    if ON_DEVICES:  # where there is no matplotlib
+        return
+    for test, axes in {"latency": ["percentile", "latency [µs]", "64 B", "4 KiB"],
+                       "rate": ["rate [million messages/s]"],
+                       "bandwidth": ["size of the message", "bandwidth [MB/s]"], "connect": ["percentile"]}.items():
+        with tempfile.NamedTemporaryFile("r", suffix=".svg") as file:
+            tool.run("--local", "-t", test, "-n", "50", "-s", "64,4K", "--plot", file.name)
+            texts = {element.text for element in xml.etree.ElementTree.parse(file).iter() if element.text}
+            check(any(text.startswith(f"vi-perf {test}: vipl to localhost") for text in texts), texts)
+            check(texts.issuperset(axes), texts)
+
+
+def test_messages_that_cross(tool):
+    for backend in BACKENDS:
+        for api in APIS:
+            # Writes carry a mark, which begins anew after 255.
+            for operation, mode, count in (("send", "polling", 50), ("send", "blocking", 50), ("write", "polling", 300),
+                                           ("read", "polling", 50)):
+                options = "--backend", backend, "--api", api, "--op", operation, "--mode", mode, "-n", str(count)
+                document = document_of(tool, "--local", *options, "-b", "-s", "8", "--check")
+                check(document["direction"] == "both" and document["results"][0]["iterations"] == count, document)
+
+
 def test_intervals(tool):
     options = "--local", "-t", "rate", "-d", "0.3", "-i", "0.05"
     row, = document_of(tool, *options)["results"]
@@ -209,6 +236,7 @@ def test_comparison(tool):
     check("verdict: worse" in compare(1, rate, slower) and "verdict: better" in compare(0, slower, rate), "rates")
     check("different tests: latency, rate" in compare(2, latency(100), rate), "tests")
     check("different queues: 1, 2" in compare(2, latency(100, queues=1), latency(100, queues=2)), "queues")
+    check("different direction" in compare(2, latency(100, direction="forward"), latency(100, direction="both")), "-b")
     check("verdict: same" in compare(0, latency(100), latency(100, queues=2)), "a file of an older version")
     check("no size in common" in compare(2, latency(), latency(100)), "sizes")
     check("a result has no p50_ns" in compare(2, rate | {"test": "latency"}, latency(100)), "keys")

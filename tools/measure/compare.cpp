@@ -51,7 +51,7 @@ double number(const Json& row, const char* key, const std::string& path) {
 
 /// Throws unless the documents measure the same work. One that lacks a setting comes from before there was a choice.
 void require_same_work(const Json& before, const Json& after) {
-    for (const char* key : {"op", "reliability", "segments", "batch", "queues", "threads"}) {
+    for (const char* key : {"op", "direction", "reliability", "segments", "batch", "queues", "threads"}) {
         const Json old = before.value(key, Json());
         const Json now = after.value(key, Json());
         if (!old.is_null() && !now.is_null() && old != now)

@@ -110,6 +110,9 @@ public:
         finish_round();
     }
 
+    /// Both ends lead, so that their messages cross.
+    void cross(std::uint64_t iterations, Laps& laps, bool) { lead(iterations, laps); }
+
 private:
     /// Replaces the receive that the last round took, and takes the completion of its send.
     void finish_round() {
@@ -145,9 +148,7 @@ public:
         for (std::uint64_t i = 0; i < iterations; ++i) {
             write();
             laps.mark();
-            take_send(link_, Mode::Polling);
-            watch();
-            advance();
+            await_answer();
         }
         laps.mark();
     }
@@ -161,16 +162,33 @@ public:
         }
     }
 
+    /// Both ends lead, so that their writes cross. A last round, which is not timed, ends at the first of them: what it
+    /// sends next must not arrive while the other one still polls.
+    void cross(std::uint64_t iterations, Laps& laps, bool is_first) {
+        lead(iterations, laps);
+        if (!is_first) return follow(1);
+        write();
+        await_answer();
+    }
+
 private:
+    void await_answer() {
+        take_send(link_, Mode::Polling);
+        watch();
+        advance();
+    }
+
     void write() {
         out_mark_ = mark_;
         link_.post(Operation::Write, outgoing_, remote_);
     }
 
     void watch() {
+        // If writes cross, the peer may have gone on with what this end wrote.
+        const auto is_due = [this](std::byte mark) { return mark == mark_ || mark == after(mark_); };
         const std::atomic_ref in_mark(in_mark_);
         Spin spin;
-        for (std::uint32_t looks = 1; in_mark.load(std::memory_order_acquire) != mark_; ++looks) {
+        for (std::uint32_t looks = 1; !is_due(in_mark.load(std::memory_order_acquire)); ++looks) {
             // No message is due: the poll throws once the peer has gone.
             constexpr std::uint32_t looks_between_polls = 1U << 16;
             if (looks % looks_between_polls == 0) (void)link_.poll_receive();
@@ -179,7 +197,10 @@ private:
     }
 
     /// Marks run from 1 to 255: memory begins with 0.
-    void advance() noexcept { mark_ = static_cast<std::byte>(static_cast<unsigned>(mark_) % 255 + 1); }
+    static constexpr std::byte after(std::byte mark) noexcept {
+        return static_cast<std::byte>(static_cast<unsigned>(mark) % 255 + 1);
+    }
+    void advance() noexcept { mark_ = after(mark_); }
 
     L& link_;
     Piece outgoing_;

@@ -20,7 +20,7 @@ struct PerfParameters {
     Operation operation = Operation::Send;
     Mode mode = Mode::Polling;
     Memory memory = Memory::Shareable;
-    Direction direction = Direction::Forward;  ///< bandwidth and rate
+    Direction direction = Direction::Forward;  ///< Reverse: bandwidth and rate; Both: not the connect test
     Reliability reliability = Reliability::ReliableDelivery;
     bool check = false;            ///< the data of each run
     bool keep_samples = false;     ///< each latency, besides the histogram

@@ -16,8 +16,8 @@ using Clock = std::chrono::steady_clock;
 
 std::optional<std::string> check(const PerfParameters& parameters) {
     const bool streams = parameters.test == Test::Bandwidth || parameters.test == Test::Rate;
-    if (parameters.direction == Direction::Both && !streams)
-        return "only the bandwidth and rate tests can be bidirectional";
+    if (parameters.direction == Direction::Both && parameters.test == Test::Connect)
+        return "the connect test cannot be bidirectional";
     if (parameters.direction == Direction::Reverse && !streams)
         return "only the bandwidth and rate tests can be reversed";
     if (parameters.rate_limit != 0 && !streams) return "only the bandwidth and rate tests can have a rate limit";
@@ -314,9 +314,8 @@ private:
     }
 
     MeasuredLatency new_latency(const wire::Run& run) const {
-        const bool round_trip = parameters_.test == Test::Latency && !times_completions(parameters_);
         MeasuredLatency latency;
-        latency.nanoseconds_per_count = nanoseconds_per_tick() * (round_trip ? 0.5 : 1.0);
+        latency.nanoseconds_per_count = nanoseconds_per_tick() * (times_round_trips(parameters_) ? 0.5 : 1.0);
         latency.keeps_samples = parameters_.keep_samples;
         if (latency.keeps_samples) latency.samples.reserve(run.iterations);
         return latency;
@@ -326,26 +325,10 @@ private:
         std::vector<MeasuredLatency> latencies;
         for (std::uint32_t i = 0; i < parameters_.threads; ++i) latencies.push_back(new_latency(run));
         on_threads(parameters_, lanes_, [&](std::uint32_t thread, std::span<const Lane> lanes) {
-            lead_latency(run, lanes.front(), latencies[thread]);
+            run_latency(parameters_, run, true, lanes.front(), latencies[thread]);
         });
         for (std::uint32_t i = 1; i < parameters_.threads; ++i) add(latencies[i], latencies[0]);
         return std::move(latencies[0]);
-    }
-
-    void lead_latency(const wire::Run& run, const Lane& lane, MeasuredLatency& latency) {
-        Laps laps(latency);
-        with_final_link(lane.link, [&]<class L>(L& link) {
-            const Workspace& workspace = lane.workspace;
-            const Piece outgoing = workspace.piece(workspace.outgoing(), run.size, parameters_.segments);
-            const Operation operation = parameters_.operation;
-            if (takes_receive(operation))
-                SendPingPong<L>(link, workspace, operation, outgoing, lane.remote, parameters_.mode)
-                    .lead(run.iterations, laps);
-            else if (operation == Operation::Write)
-                WritePingPong<L>(link, workspace, outgoing, lane.remote).lead(run.iterations, laps);
-            else
-                complete_repeatedly(link, operation, outgoing, lane.remote, parameters_.mode, run.iterations, laps);
-        });
     }
 
     void connect_ring(const wire::Run& run, MeasuredLatency& latency) {

@@ -144,7 +144,8 @@ private:
         switch (terms_.test) {
             case Test::Latency:
                 on_threads(terms_, lanes_, [&](std::uint32_t, std::span<const Lane> lanes) {
-                    with_final_link(lanes.front().link, [&](auto& link) { follow_latency(link, lanes.front(), run); });
+                    MeasuredLatency unused;  // the client measures
+                    run_latency(terms_, run, false, lanes.front(), unused);
                 });
                 break;
             case Test::Bandwidth:
@@ -154,16 +155,6 @@ private:
                 break;
             case Test::Connect: accept_connections(run.iterations); break;
         }
-    }
-
-    template <class L>
-    void follow_latency(L& link, const Lane& lane, const wire::Run& run) {
-        const Piece outgoing = lane.workspace.piece(lane.workspace.outgoing(), run.size, terms_.segments);
-        if (takes_receive(terms_.operation))
-            SendPingPong<L>(link, lane.workspace, terms_.operation, outgoing, lane.remote, terms_.mode)
-                .follow(run.iterations);
-        else if (terms_.operation == Operation::Write)
-            WritePingPong<L>(link, lane.workspace, outgoing, lane.remote).follow(run.iterations);
     }
 
     void accept_connections(std::uint64_t count) {

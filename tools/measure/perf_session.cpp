@@ -73,6 +73,27 @@ std::optional<std::string> check(const Api& api, const PerfParameters& terms) {
     return std::nullopt;
 }
 
+void run_latency(const PerfParameters& terms, const wire::Run& run, bool leads, const Lane& lane,
+                 MeasuredLatency& latency) {
+    const bool both = terms.direction == Direction::Both;
+    Laps laps(latency);
+    const auto run_loop = [&](auto loop) {
+        if (both)
+            loop.cross(run.iterations, laps, leads);
+        else
+            leads ? loop.lead(run.iterations, laps) : loop.follow(run.iterations);
+    };
+    with_final_link(lane.link, [&]<class L>(L& link) {
+        const Piece outgoing = lane.workspace.piece(lane.workspace.outgoing(), run.size, terms.segments);
+        if (takes_receive(terms.operation))
+            run_loop(SendPingPong<L>(link, lane.workspace, terms.operation, outgoing, lane.remote, terms.mode));
+        else if (terms.operation == Operation::Write)
+            run_loop(WritePingPong<L>(link, lane.workspace, outgoing, lane.remote));
+        else if (leads || both)
+            complete_repeatedly(link, terms.operation, outgoing, lane.remote, terms.mode, run.iterations, laps);
+    });
+}
+
 void run_streams(const PerfParameters& terms, const wire::Run& run, bool leads, std::span<const Lane> lanes) {
     with_final_link(lanes.front().link, [&]<class L>(L&) {
         std::vector<Stream<L>> streams;

@@ -15,9 +15,14 @@ namespace viaduct::measure {
 /// Requests that a link must be able to hold, on either queue.
 inline std::uint32_t depth_for(std::uint32_t window) noexcept { return window + signal_slots; }
 
-/// Whether a latency is the time until a request completes, and not half of a round trip.
+/// Whether a latency is the time until a request completes, and not that of a message.
 inline bool times_completions(const PerfParameters& terms) noexcept {
     return terms.test == Test::Latency && terms.operation != Operation::Write && !takes_receive(terms.operation);
+}
+
+/// Whether a latency is half of a round trip. If both ends send at once, each has the other's message after one.
+inline bool times_round_trips(const PerfParameters& terms) noexcept {
+    return terms.test == Test::Latency && !times_completions(terms) && terms.direction != Direction::Both;
 }
 
 /// Whether an end of a stream, or of a latency test in which only one end acts, posts the requests.
@@ -52,6 +57,11 @@ private:
 
 /// Why an interface and its device cannot do what is asked for, or nothing.
 std::optional<std::string> check(const Api& api, const PerfParameters& terms);
+
+/// Runs the latency loop of one thread: the whole of it where this end leads or both ends do the same, and otherwise
+/// what it takes to answer.
+void run_latency(const PerfParameters& terms, const wire::Run& run, bool leads, const Lane& lane,
+                 MeasuredLatency& latency);
 
 /// Runs the streams of one thread.
 void run_streams(const PerfParameters& terms, const wire::Run& run, bool leads, std::span<const Lane> lanes);

@@ -96,6 +96,8 @@ std::vector<Column> columns_of(const Measurement& measurement, const ReportConte
     return columns;
 }
 
+}  // namespace
+
 std::string title_of(const ReportContext& context) {
     const PerfParameters& parameters = context.parameters;
     std::string text = fmt::format("vi-perf {}: {} to {} ({})", measure::text_of(parameters.test), context.api,
@@ -110,11 +112,14 @@ std::string title_of(const ReportContext& context) {
     if (parameters.threads > 1) text += fmt::format(", {} threads", parameters.threads);
     if (parameters.queues > 1) text += fmt::format(", {} connections each", parameters.queues);
     if (parameters.test == Test::Latency)
-        return text + (times_completions(parameters) ? ", time to completion" : ", one way");
+        text += times_completions(parameters) ? ", time to completion" : ", one way";
+    else
+        text += fmt::format(", window {}", parameters.window);
     constexpr std::array<std::string_view, 3> words{"", ", bidirectional", ", reversed"};
-    return text +
-           fmt::format(", window {}{}", parameters.window, words[static_cast<std::size_t>(parameters.direction)]);
+    return text += words[static_cast<std::size_t>(parameters.direction)];
 }
+
+namespace {
 
 Json histogram_json(const MeasuredLatency& latency) {
     Json bars = Json::array();

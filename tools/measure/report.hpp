@@ -33,6 +33,9 @@ std::string date_now();
 /// Percentiles such as "50,99,99.9". Throws Error.
 std::vector<double> parse_percentiles(const std::string& text);
 
+/// What was measured, in a line.
+std::string title_of(const ReportContext& context);
+
 class Report {
 public:
     Report(Format format, ReportContext context, std::FILE* out = stdout);
