@@ -56,7 +56,7 @@ void Connection::close(bool on_purpose) noexcept {
     if (on_purpose) segment().closing[role_].store(1);
     if (!socket_) return;
     device_.agent().unwatch(socket_.get());
-    shutdown(socket_.get(), SHUT_RDWR);  // takes effect even if a forked child has the descriptor open
+    shutdown(socket_.get(), SHUT_RDWR);  // takes effect even if a child of _Fork(3) has the descriptor
     socket_.reset();
 }
 
