@@ -99,7 +99,8 @@ def explain(error: Exception | None, function: typing.Callable[..., object],
             arguments: dict[str, typing.Any]) -> None:
     """Raises an exception in place of `error`, with which a call of `function` has failed: TypeError for an argument
     that does not have the type of its annotation, OverflowError for a number that does not fit. Returns if `error` is
-    clear. The arguments may be among locals() with the name `error`. None: it is known only that an argument is wrong."""
+    clear. The arguments may be among locals() with the name `error`. None: it is known only that an argument is wrong.
+    """
     arguments.pop("error", None)  # a frame may keep the dictionary, and with an error that refers to it all arguments
     if error is not None and error.__suppress_context__:
         return
