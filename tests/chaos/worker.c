@@ -668,8 +668,10 @@ static void warm_up(void) {
     pthread_cancel(thread);
     pthread_join(thread, NULL);
     me = sessions[0];
-    for (bool opened = false; !opened && !leaving(); close_device())
-        if (!(opened = open_device())) pause_us(20000);
+    for (bool opened = false; !opened && !leaving(); close_device()) {
+        opened = open_device();
+        if (!opened) pause_us(20000);
+    }
     me = NULL;
 }
 

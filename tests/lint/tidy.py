@@ -79,7 +79,7 @@ def check(root: pathlib.Path, build: pathlib.Path, names: list[str], checks: str
     jobs.update({source: "" for source in alone})
 
     version = subprocess.run([PROGRAM, "--version"], text=True, capture_output=True, check=True).stdout
-    configuration = "".join((directory / ".clang-tidy").read_text() for directory in (root, root / "api"))
+    configuration = "".join((root / part / ".clang-tidy").read_text() for part in ("", "api", "tests"))
     cache = Cache(root / "build/lint-cache", "\0".join((version, configuration, checks, *OPTIONS)))
 
     def run(source: str) -> str:
