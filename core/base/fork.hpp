@@ -51,7 +51,7 @@ private:
 /// Whether a child is being renewed, by its only thread.
 VIADUCT_EXPORT bool is_renewing_child() noexcept;
 
-/// As long as it exists, fork(2) waits, in all threads. Whoever holds one waits for no other lock.
+/// As long as it exists, fork(2) waits, in all threads. Whoever holds one waits for no other lock of this library.
 class VIADUCT_EXPORT ForkHold {
 public:
     ForkHold() noexcept;
