@@ -569,7 +569,6 @@ Status Link::take_hello(std::span<const std::byte> body) noexcept {
     if (const Status status = decode(body, hello); !status.ok()) return status;
     if (std::exchange(state_, State::Open) == State::Open) return {Code::InvalidParameter, "the peer says Hello twice"};
     forget_stranger();
-    if (const auto port = acceptor_.lock()) port->knows(*this);
     return {};
 }
 

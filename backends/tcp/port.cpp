@@ -58,7 +58,10 @@ Status Port::greet_clients(int count, bool refuses) noexcept {
         for (; count != 0; --count) {
             auto socket = Socket::accept(socket_.get());
             if (!socket.ok()) return socket.status();
-            std::erase_if(strangers_, [](const auto& stranger) { return stranger.expired(); });
+            std::erase_if(strangers_, [](const auto& stranger) {
+                const auto link = stranger.lock();
+                return link == nullptr || link->is_open();
+            });
             while (strangers_.size() >= most) {
                 const auto oldest = strangers_.front().lock();
                 strangers_.erase(strangers_.begin());
@@ -69,10 +72,6 @@ Status Port::greet_clients(int count, bool refuses) noexcept {
         }
         return {};
     });
-}
-
-void Port::knows(const Link& link) noexcept {
-    std::erase_if(strangers_, [&link](const auto& stranger) { return stranger.lock().get() == &link; });
 }
 
 /// If resources are exhausted, one client learns that, and the others wait for a moment.

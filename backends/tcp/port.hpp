@@ -24,9 +24,6 @@ public:
         : software::Port(node, number), transport_(transport), socket_(std::move(socket)) {}
     ~Port() override;
 
-    /// A client has authenticated.
-    void knows(const Link& link) noexcept;
-
     /// Called when the socket of a client that was refused is closed, in whose place the descriptor is opened.
     void reserve_descriptor() noexcept { reserve_ = support::open_reserve(); }
 
@@ -39,7 +36,7 @@ private:
     Transport& transport_;
     Socket socket_;
     UniqueFd reserve_ = support::open_reserve();  // see on_readable()
-    std::vector<std::weak_ptr<Link>> strangers_;  // that have not authenticated, in the order in which they came
+    std::vector<std::weak_ptr<Link>> strangers_;  // that had not authenticated, in the order in which they came
 };
 
 }  // namespace viaduct::tcp
