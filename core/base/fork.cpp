@@ -114,7 +114,7 @@ ClosedInChildren::ClosedInChildren(const ForkHold&, int fd) noexcept {
     }
 }
 
-void ClosedInChildren::reset() noexcept {
+ClosedInChildren::~ClosedInChildren() {
     if (fd_ >= 0) reset(ForkHold());
 }
 

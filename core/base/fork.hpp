@@ -73,11 +73,10 @@ public:
         std::swap(fd_, other.fd_);
         return *this;
     }
-    ~ClosedInChildren() { reset(); }
+    ~ClosedInChildren();
 
     explicit operator bool() const noexcept { return fd_ >= 0; }
 
-    void reset() noexcept;
     /// In the same hold the descriptor is to be closed.
     void reset(const ForkHold& hold) noexcept;
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cerrno>
-#include <utility>
 
 #include "core/base/fork.hpp"
 #include "core/base/unique_fd.hpp"
@@ -29,11 +28,7 @@ public:
         return made;
     }
     UniqueSocket(UniqueSocket&&) noexcept = default;
-    UniqueSocket& operator=(UniqueSocket&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        std::swap(in_children_, other.in_children_);
-        return *this;
-    }
+    UniqueSocket& operator=(UniqueSocket&&) noexcept = default;  // swaps
     ~UniqueSocket() { reset(); }
 
     /// -1: none.
