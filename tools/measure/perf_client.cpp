@@ -325,7 +325,7 @@ private:
         std::vector<MeasuredLatency> latencies;
         for (std::uint32_t i = 0; i < parameters_.threads; ++i) latencies.push_back(new_latency(run));
         on_threads(parameters_, lanes_, [&](std::uint32_t thread, std::span<const Lane> lanes) {
-            run_latency(parameters_, run, true, lanes.front(), latencies[thread]);
+            run_latency(parameters_, run, true, lanes.front(), &latencies[thread]);
         });
         for (std::uint32_t i = 1; i < parameters_.threads; ++i) add(latencies[i], latencies[0]);
         return std::move(latencies[0]);

@@ -74,7 +74,7 @@ std::optional<std::string> check(const Api& api, const PerfParameters& terms) {
 }
 
 void run_latency(const PerfParameters& terms, const wire::Run& run, bool leads, const Lane& lane,
-                 MeasuredLatency& latency) {
+                 MeasuredLatency* latency) {
     const bool both = terms.direction == Direction::Both;
     Laps laps(latency);
     const auto run_loop = [&](auto loop) {

@@ -59,9 +59,9 @@ private:
 std::optional<std::string> check(const Api& api, const PerfParameters& terms);
 
 /// Runs the latency loop of one thread: the whole of it where this end leads or both ends do the same, and otherwise
-/// what it takes to answer.
+/// what it takes to answer. `latency` is null at the server.
 void run_latency(const PerfParameters& terms, const wire::Run& run, bool leads, const Lane& lane,
-                 MeasuredLatency& latency);
+                 MeasuredLatency* latency);
 
 /// Runs the streams of one thread.
 void run_streams(const PerfParameters& terms, const wire::Run& run, bool leads, std::span<const Lane> lanes);
