@@ -405,7 +405,7 @@ void Endpoint::on_disconnect() noexcept {
     if (!is_established()) return;
     const bool stopped = queue_pair_->has_stopped();
     queue_pair_->stop();  // the rest is flushed, so what has failed no longer changes
-    if (stopped || send_.has_failed() || receive_.has_failed())
+    if (stopped || failure() != CompletionCode::Success)
         lose_stopped();
     else
         lose(Kind::Disconnected, support::endings::disconnected);
@@ -413,10 +413,17 @@ void Endpoint::on_disconnect() noexcept {
 
 /// Requires that the queue pair has stopped by itself, or that a request has failed.
 void Endpoint::lose_stopped() noexcept {
-    if (send_.has_failed() || receive_.has_failed())
-        lose(Kind::Lost, support::endings::failed_here);
-    else
-        lose(Kind::Lost, "this device refused a request of the peer", Code::Unreachable);
+    switch (failure()) {
+        case CompletionCode::Success:
+            return lose(Kind::Lost, "this device refused a request of the peer", Code::Unreachable);
+        case CompletionCode::Transport: return lose(Kind::Lost, "the peer no longer answers", Code::Unreachable);
+        default: return lose(Kind::Lost, support::endings::failed_here);
+    }
+}
+
+CompletionCode Endpoint::failure() noexcept {
+    const CompletionCode of_send = send_.failure();
+    return of_send != CompletionCode::Success ? of_send : receive_.failure();
 }
 
 void Endpoint::on_hardware_event(ibv_event_type type) noexcept {

@@ -113,6 +113,8 @@ private:
     void end_attempt_of_passive() noexcept;
     void lose(ConnectionEventKind kind, const Reason& why, Code reason = Code::Ok) noexcept;
     void lose_stopped() noexcept;
+    /// Returns how a request of this connection failed, or Success.
+    CompletionCode failure() noexcept;
     void on_disconnect() noexcept;
     void end_connection(State next) noexcept;
     void notify_observer(const ConnectionEvent& event) noexcept;

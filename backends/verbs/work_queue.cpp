@@ -92,7 +92,7 @@ void WorkQueue::activate(ibv_qp* queue_pair, const Translation& translation, Lin
     queue_pair_ = queue_pair;
     translation_ = translation;
     link_ = link;
-    failed_ = false;
+    failure_ = CompletionCode::Success;
     set_mode(Mode::Live);
 }
 
@@ -128,10 +128,10 @@ bool WorkQueue::is_retired(std::uint32_t position) noexcept {
     return static_cast<std::int32_t>(retired_.load(std::memory_order_acquire) - position) >= 0;
 }
 
-bool WorkQueue::has_failed() noexcept {
+CompletionCode WorkQueue::failure() noexcept {
     completions_.progress();
     const LockGuard lock(completions_.mutex());
-    return failed_;
+    return failure_;
 }
 
 /// As complete(), for all requests.
@@ -232,7 +232,7 @@ void WorkQueue::report(const ibv_wc& result, CompletionCode code) noexcept {
     const bool breaks =
         stopped || code == CompletionCode::Transport || (translation_.reliable && code != CompletionCode::Success);
     if (!breaks || link_ == nullptr) return;
-    failed_ |= code != CompletionCode::Flushed;
+    if (failure_ == CompletionCode::Success && code != CompletionCode::Flushed) failure_ = code;
     link_->report_error();
 }
 

@@ -135,9 +135,9 @@ public:
     /// Reports whether every request before that position is complete. Takes the lock of the completion queue.
     bool is_retired(std::uint32_t position) noexcept;
 
-    /// Reports whether a request of this connection has failed, other than by being flushed. Takes the lock of the
-    /// completion queue.
-    bool has_failed() noexcept;
+    /// Returns how the first request of this connection failed, other than by being flushed, or Success. Takes the lock
+    /// of the completion queue.
+    CompletionCode failure() noexcept;
 
     /// Flushes the requests that the hardware has not completed. The hardware must no longer use the queue. Takes the
     /// lock of the completion queue.
@@ -257,7 +257,7 @@ private:
     // Guarded by the lock of the completion queue, a class that is not defined here:
     Translation translation_;
     Link* link_ = nullptr;  // errors are reported to it
-    bool failed_ = false;   // see has_failed()
+    CompletionCode failure_ = CompletionCode::Success;
     support::TrafficCounters<CountedOperation::Receive, CountedOperation::ReceiveImmediate, Way::Device, Way::Device>
         received_;
     Counter refusals_;
