@@ -18,6 +18,7 @@ import select
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "hosts"))
@@ -48,7 +49,7 @@ class Place:
 
     def environment(self, host, stack):
         variables = self.hosts.environment(host) if self.hosts else {**os.environ}
-        variables |= {"VIADUCT_BACKEND": self.backend, "VIADUCT_CONNECT_RETRY_MS": RETRY_MS}
+        variables |= {"VIADUCT_BACKEND": self.backend, "VIADUCT_CONNECT_RETRY_MS": RETRY_MS, "VIADUCT_LOG": "info"}
         if stack == "library":
             variables["LD_LIBRARY_PATH"] = self.library
         if self.name != "loopback":
@@ -66,8 +67,9 @@ class Program:
         self.command, self.stack = command, stack
         self.ends_at = time.monotonic() + PATIENCE_S
         self.said = ""
+        self.errors = tempfile.TemporaryFile("a+")  # not in `said`, where they would split lines
         self.process = subprocess.Popen(place.command(host, command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, bufsize=0, env=place.environment(host, stack))
+                                        stderr=self.errors, bufsize=0, env=place.environment(host, stack))
 
     def describe(self):
         return f"{' '.join(self.command)} ({self.stack})"
@@ -99,6 +101,10 @@ class Program:
         if self.process.wait() != 0:
             raise Failed(f"{self.describe()} ends with {self.process.returncode}")
 
+    def all_errors(self):
+        self.errors.seek(0)
+        return self.errors.read()
+
     def __enter__(self):
         return self
 
@@ -106,7 +112,7 @@ class Program:
         self.process.kill()
         self.process.wait()
         if failure:
-            print(f"---- {self.describe()}:\n{self.said}")
+            print(f"---- {self.describe()}:\n{self.said}{self.all_errors()}")
 
 
 # Patterns in the output that indicate an error.
@@ -116,10 +122,15 @@ COMPLAINTS = re.compile(r"\bERR|warning: |[Ee]rror|FAIL|[Ff]ail|[Uu]nexpected|Wa
 # From libdaplofa, which sometimes counts an endpoint that has been freed.
 STOCK_COMPLAINT = "dat_ia_close (graceful) error: DAT_INVALID_STATE"
 
+# From our library: it says why a connection ended, which is shown if the run fails.
+EXPLANATION = "viaduct: info: "
+
 
 def check(program, *words):
     """Checks that the program has printed the words and no error."""
-    for line in program.said.splitlines():
+    for line in (program.said + program.all_errors()).splitlines():
+        if line.startswith(EXPLANATION):
+            continue
         if program.stack == "stock" and STOCK_COMPLAINT in line:
             continue
         if COMPLAINTS.search(line):
