@@ -74,7 +74,7 @@ def check_python(names: list[str]) -> tuple[bool, str]:
         return True, ""
     lines = [line for line in run("pyflakes3", *scripts)[1].splitlines() if not PYFLAKES_ERRS.search(line)]
     lines += run("pycodestyle", "--max-line-length=120", *scripts)[1].splitlines()
-    return not lines, "\n".join(lines)
+    return not lines, "".join(f"{line}\n" for line in lines)
 
 
 def check_spelling(names: list[str]) -> tuple[bool, str]:
