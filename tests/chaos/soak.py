@@ -30,11 +30,13 @@ MOST_COMPARED = 120  # samples of the second part
 
 
 def usage(process):
-    """Returns what a process uses: one value for each of SERIES but the last."""
+    """Returns what a process uses: one value for each of SERIES but the last. The PSS is that of memory, shared or not;
+    that of a file, such as a library, grows whenever another process that maps it ends."""
     at = pathlib.Path(f"/proc/{process}")
     status = (at / "status").read_text(encoding="ascii")
     rollup = (at / "smaps_rollup").read_text(encoding="ascii")
-    return [int(re.search(r"VmRSS:\s+(\d+)", status)[1]), int(re.search(r"\nPss:\s+(\d+)", rollup)[1]),
+    return [int(re.search(r"VmRSS:\s+(\d+)", status)[1]),
+            sum(int(size) for size in re.findall(r"\nPss_(?:Anon|Shmem):\s+(\d+)", rollup)),
             len(os.listdir(at / "fd")), len((at / "maps").read_text(encoding="utf-8").splitlines()),
             int(re.search(r"Threads:\s+(\d+)", status)[1])]
 
