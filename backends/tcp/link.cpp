@@ -245,9 +245,9 @@ bool Link::work() noexcept {
     if (is_usable()) {
         if (!out_.empty() || expects_room_) flush();
         arrived = receive();
-        if (!blocked_.empty() && !expects_room_ && is_usable()) flush();
     }
-    working_ = false;
+    working_ = false;  // what is sent from now on goes at once, because nobody would send it later
+    if (!blocked_.empty() && !expects_room_ && is_usable()) flush();
     return arrived;
 }
 
