@@ -411,6 +411,10 @@ bool Link::push() noexcept {
         if (count <= 0) {
             if (errno == EAGAIN) {
                 expect_room(true);
+                if (out_begin_ >= out_room) {  // more may be appended before all of it has gone
+                    out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(out_begin_));
+                    out_begin_ = 0;
+                }
                 return false;
             }
             shutdown(fd(), SHUT_RDWR);  // the connection is broken, which its other direction will say
