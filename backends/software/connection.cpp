@@ -71,10 +71,15 @@ void Connection::lack_memory() noexcept {
 void Connection::link_lost(const Status& why) noexcept {
     const auto keep = shared_from_this();
     node_.forget_closing(*this);
-    if (is_open()) return owner_->connection_lost(*this, why.sys_errno() == 0 || why.sys_errno() == ECONNRESET);
+    const bool by_peer = why.sys_errno() == 0 || why.sys_errno() == ECONNRESET;
+    if (is_open()) return owner_->connection_lost(*this, by_peer);
     const bool asked = progress_ == Progress::Asked;
     release();
-    if (asked) hung_up(true);
+    if (!asked) return;
+    if (why.code() == Code::Unreachable && by_peer)
+        hung_up(true);
+    else if (!ask_over_new_link())
+        fail(why);
 }
 
 // ---- Sending -----------------------------------------------------------------------------------------------------

@@ -396,11 +396,13 @@ std::size_t Link::encrypt(std::span<const iovec> pieces, bool& there) noexcept {
     return given;
 }
 
-/// An error shows when the socket is read, after what has arrived.
+/// That the peer has closed the socket shows when it is read, after what has arrived.
 std::ptrdiff_t Link::write(std::span<const iovec> pieces) noexcept {
-    if (tls_ != nullptr)
-        return tls_->write({static_cast<const std::byte*>(pieces.front().iov_base), pieces.front().iov_len});
-    return transfer(pieces, [this](msghdr& message) { return sendmsg(fd(), &message, MSG_NOSIGNAL); });
+    const std::ptrdiff_t count =
+        tls_ != nullptr ? tls_->write({static_cast<const std::byte*>(pieces.front().iov_base), pieces.front().iov_len})
+                        : transfer(pieces, [this](msghdr& message) { return sendmsg(fd(), &message, MSG_NOSIGNAL); });
+    if (count < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH)) error_ = errno;
+    return count;
 }
 
 /// Returns whether the system has taken everything.
@@ -486,8 +488,7 @@ bool Link::receive() noexcept {
         }
         if (bytes < 0 && errno == EAGAIN) break;
         if (bytes <= 0) {
-            fail(bytes == 0 ? Status(Code::Unreachable, "the peer has closed the socket")
-                            : Status(Code::Unreachable, "the peer cannot be reached", errno));
+            fail(reason_of_end(bytes < 0 ? errno : error_));
             break;
         }
         arrived = true;
@@ -506,6 +507,20 @@ bool Link::receive() noexcept {
         if (static_cast<std::size_t>(bytes) < direct + room) break;
     }
     return arrived;
+}
+
+/// Why the socket has ended. A client has shaken hands before the server has looked at its certificate; if the server
+/// refuses that, it says so in a record of TLS.
+Status Link::reason_of_end(int error) const noexcept {
+    constexpr std::array record{std::byte{0x17}, std::byte{3}, std::byte{3}};
+    if (!is_open() && side() == Side::Connects && transport_.policy().certificate() != nullptr) {
+        if (tls_ != nullptr && error == EBADMSG) return tls_->failure();
+        if (std::ranges::equal(record, std::span(in_.get() + in_begin_, std::min(in_end_ - in_begin_, record.size()))))
+            return {Code::PermissionDenied, "the server refuses the certificate of this side, and its log says why"};
+    }
+    if (error == 0) return {Code::Unreachable, "the peer has closed the socket"};
+    if (const Status status = Status::from_errno(error, "recvmsg"); status.code() == Code::NoResources) return status;
+    return {Code::Unreachable, "the peer cannot be reached", error};
 }
 
 /// The header of a part of the frame: the next bytes.

@@ -79,6 +79,7 @@ private:
     std::ptrdiff_t write(std::span<const iovec> pieces) noexcept;
     std::ptrdiff_t read(std::span<const iovec> pieces) noexcept;
     bool receive() noexcept;
+    Status reason_of_end(int error) const noexcept;
     std::size_t find_destination(std::span<iovec> pieces) noexcept;
     Status consume() noexcept;
     Status take_header() noexcept;
@@ -112,6 +113,7 @@ private:
     std::size_t left_ = 0;   // of the payload of that frame; 0: a header is next
     bool buffered_ = false;  // the rest of it goes through the buffer
     std::size_t discarded_ = 0;
+    int error_ = 0;  // of the socket, which reports it only once
 };
 
 }  // namespace viaduct::tcp

@@ -411,7 +411,6 @@ Status Tls::shake_hands() noexcept {
     return {};
 }
 
-/// Translates what OpenSSL says into what the user can do.
 Status Tls::failure() noexcept {
     const OpenSsl& openssl = *OpenSsl::get();
     unsigned long error = 0;

@@ -53,6 +53,9 @@ public:
     std::ptrdiff_t write(std::span<const std::byte> from) noexcept;
     static constexpr std::size_t record_bytes = 16384;
 
+    /// Why read() or shake_hands() has just failed, in words that tell the user what to do.
+    Status failure() noexcept;
+
     /// Whether bytes that have left the socket were not read; maybe not enough for read().
     bool has_more() const noexcept;
 
@@ -62,7 +65,6 @@ private:
         : policy_(policy), fd_(fd), role_(role), encrypts_(encrypt) {}
     Status look_at_first_bytes() noexcept;
     bool find_session(ssl_session_st** session) noexcept;
-    Status failure() noexcept;
     std::ptrdiff_t result(int done) noexcept;
 
     const Policy& policy_;

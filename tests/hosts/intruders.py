@@ -154,6 +154,19 @@ def test_certificates(target):
             target.answers(**client_has)
 
 
+def test_a_client_learns_that_its_certificate_is_refused(target):
+    """Although it has authenticated the server, and for itself the handshake is over."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name)
+        server_has = certificate_of("ours", directory, "server")
+        client_has = {**certificate_of("theirs", directory, "stranger"), "VIADUCT_TCP_CA": server_has["VIADUCT_TCP_CA"]}
+        for security in "encrypted", "authenticated":
+            with target.serving(**server_has, VIADUCT_TCP_SECURITY=security):
+                tried = target.hosts.attempt(NEAR, target.ping, "-c", 1, "-W", 5, TARGET,
+                                             VIADUCT_TCP_SECURITY=security, **client_has)
+                check(tried.returncode == 1 and "certificate" in tried.stdout, f"no reason is given: {tried.stdout}")
+
+
 def test_an_encrypted_private_key(target):
     """It is refused. Nobody is asked for its password, although there is a terminal."""
     with tempfile.TemporaryDirectory() as name:
