@@ -297,7 +297,9 @@ Status Connection::on_message(const FrameHeader& header, std::span<const std::by
     }
     node_.forget_closing(*this);
     release();
-    return wanted ? refused(header.kind, body) : Status();
+    const Status status = wanted ? refused(header.kind, body) : Status();
+    if (!status.ok()) fail(status);  // nobody else will: the connection has left the link
+    return status;
 }
 
 /// Ends the connection when all that the peer has sent was executed. Requests that would have to wait are dropped.
