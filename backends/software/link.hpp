@@ -62,6 +62,8 @@ public:
 
     /// Closes the link so that what was sent arrives.
     virtual void close() noexcept = 0;
+    /// Drops a link that nobody uses, with what the peer may still send.
+    virtual void abandon() noexcept { close(); }
 
     // ---- What uses the link. One that has connected and is not used may be closed. ----
 
@@ -115,9 +117,6 @@ protected:
 
     /// The link has failed or was closed by the peer, and is_closed() says so. Tells all that use it why.
     void end_users(const Status& why) noexcept;
-
-    /// Nobody waits any more for a link that is not usable yet.
-    virtual void abandon() noexcept { close(); }
 
     std::shared_ptr<Link> self() noexcept { return std::static_pointer_cast<Link>(shared_from_this()); }
     Side side() const noexcept { return side_; }

@@ -264,6 +264,7 @@ void Node::close_idle_links(std::size_t most) noexcept {
         const auto found = std::ranges::find_if(links_, [](const auto& entry) { return entry.second->is_idle(); });
         const auto link = found->second;
         link->close();
+        if (most == 0) link->abandon();  // its descriptor is needed now
         --idle;
     }
 }

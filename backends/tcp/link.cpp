@@ -124,9 +124,9 @@ Result<std::shared_ptr<Link>> Link::accept(Transport& transport, Node& node, con
     auto link = std::make_shared<Link>(transport, node, std::move(socket), Side::Accepts, remote, port->number());
     link->acceptor_ = port;
     link->refuses_ = refuses;
-    if (const Status status = node.add(link); !status.ok()) return status;
     link->deadline_ = Deadline::after(greeting_time);
     node.agent().call_at(link->deadline_, link);
+    if (const Status status = node.add(link); !status.ok()) return status;
     if (transport.policy().authentication() != Authentication::None) return link;  // who says nothing costs nothing
     if (const Status status = link->begin(); !status.ok()) {
         link->fail(status);
@@ -197,10 +197,17 @@ void Link::fail(const Status& why) noexcept {
     if (state_ == State::Closed) node_.forget(*this);
 }
 
+void Link::evict(const Status& why) noexcept {
+    const auto keep = self();
+    fail(why);
+    if (state_ == State::Leaving) abandon();
+}
+
 void Link::close() noexcept {
     if (is_closed()) return;
     const auto keep = self();
     flush();
+    expect_room(false);
     forget_stranger();
     shutdown(fd(), SHUT_WR);
     state_ = State::Leaving;

@@ -51,9 +51,13 @@ public:
     bool has_sent_all() const noexcept override { return out_.empty() || is_closed(); }
     bool work() noexcept override;
     void close() noexcept override;
+    void abandon() noexcept override;
 
     /// Ends the link, and with it all its connections, which are told why.
     void fail(const Status& why) noexcept;
+
+    /// The same, and closes the socket at once, even if the peer may not learn why then.
+    void evict(const Status& why) noexcept;
 
 private:
     enum class State : std::uint8_t {
@@ -65,7 +69,6 @@ private:
         Closed,
     };
 
-    void abandon() noexcept override;
     void on_deadline() noexcept override;
 
     Status go_on();

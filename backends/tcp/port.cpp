@@ -16,13 +16,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How many clients of a port may not have authenticated yet: as many as may come at once, but no more than half of the
-/// descriptors. Those that came first have to leave.
+/// How many clients of a node may not have authenticated yet: as many as may come at once, but no more than a quarter
+/// of the descriptors, because a process may have several nodes. Those that came first have to leave.
 std::size_t most_strangers() noexcept {
     constexpr rlim_t most = 1024;
     rlimit descriptors{};
     if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return most;
-    return std::clamp<rlim_t>(descriptors.rlim_cur / 2, 1, most);
+    return std::clamp<rlim_t>(descriptors.rlim_cur / 4, 1, most);
 }
 
 /// How long a port accepts no clients if resources are exhausted.
@@ -58,17 +58,18 @@ Status Port::greet_clients(int count, bool refuses) noexcept {
         for (; count != 0; --count) {
             auto socket = Socket::accept(socket_.get());
             if (!socket.ok()) return socket.status();
-            std::erase_if(strangers_, [](const auto& stranger) {
+            auto& strangers = transport_.strangers();
+            std::erase_if(strangers, [](const auto& stranger) {
                 const auto link = stranger.lock();
                 return link == nullptr || link->is_open();
             });
-            while (strangers_.size() >= most) {
-                const auto oldest = strangers_.front().lock();
-                strangers_.erase(strangers_.begin());
-                if (oldest != nullptr) oldest->fail({Code::NoResources, "too many others have not authenticated"});
+            while (strangers.size() >= most) {
+                const auto oldest = strangers.front().lock();
+                strangers.erase(strangers.begin());
+                if (oldest != nullptr) oldest->evict({Code::NoResources, "too many others have not authenticated"});
             }
             const auto link = Link::accept(transport_, node_, self, std::move(*socket), refuses);
-            if (link.ok() && !link.value()->is_open()) strangers_.push_back(link.value());
+            if (link.ok() && !link.value()->is_open()) strangers.push_back(link.value());
         }
         return {};
     });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A socket that listens, and the clients that have not authenticated yet.
+// A socket that listens.
 #pragma once
 
 #include <memory>
-#include <vector>
+#include <utility>
 
 #include "backends/software/listener.hpp"
 #include "backends/support/reserve.hpp"
@@ -36,7 +36,6 @@ private:
     Transport& transport_;
     Socket socket_;
     UniqueFd reserve_ = support::open_reserve();  // see on_readable()
-    std::vector<std::weak_ptr<Link>> strangers_;  // that had not authenticated, in the order in which they came
 };
 
 }  // namespace viaduct::tcp

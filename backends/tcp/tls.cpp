@@ -6,7 +6,6 @@
 #include <openssl/evp.h>
 #include <openssl/opensslv.h>
 #include <openssl/ssl.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -15,9 +14,7 @@
 #include <cstring>
 #include <new>
 #include <string_view>
-#include <vector>
 
-#include "backends/software/messages.hpp"
 #include "backends/support/shared_library.hpp"
 #include "core/base/fork.hpp"
 #include "core/base/unique_fd.hpp"

@@ -2,10 +2,16 @@
 // Sockets as the transport of a node.
 #pragma once
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "backends/software/transport.hpp"
 #include "backends/tcp/tls.hpp"
 
 namespace viaduct::tcp {
+
+class Link;
 
 class Transport final : public software::Transport {
 public:
@@ -22,6 +28,10 @@ public:
     const TlsContext& tls_context() const noexcept { return tls_context_; }
     bool is_of_this_host(const HostAddress& host) const noexcept;
 
+    /// Clients of all ports that had not authenticated, in the order in which they came. The lock of the node must be
+    /// held.
+    std::vector<std::weak_ptr<Link>>& strangers() noexcept { return strangers_; }
+
 private:
     Transport(const HostAddress& host, const Policy& policy, TlsContext context) noexcept
         : host_(host), policy_(policy), tls_context_(std::move(context)) {}
@@ -29,6 +39,7 @@ private:
     const HostAddress host_;
     const Policy policy_;
     const TlsContext tls_context_;
+    std::vector<std::weak_ptr<Link>> strangers_;
 };
 
 }  // namespace viaduct::tcp

@@ -343,6 +343,20 @@ def test_refused_clients_that_stay(target):
         target.answers()
 
 
+def test_strangers_who_have_begun(target):
+    """The server tells no reason to those that have to leave for others, because that takes time and a descriptor."""
+    with target.serving() as server, contextlib.ExitStack() as stack:
+        target.answers()
+        had = descriptors(server.process)
+        for _ in range(HALF_OPEN):
+            stack.enter_context(socket.create_connection((ADDRESSES[FAR], SERVICE), timeout=5)).sendall(b"\x16")
+        target.answers()  # who has come after them
+        open_now = descriptors(server.process)
+        check(open_now < had + DESCRIPTORS // 3, f"{open_now} descriptors are open")
+        server.wait_for(TURNED_AWAY, 30)
+        check("RLIMIT_NOFILE" not in server.log, "too few descriptors are free")
+
+
 def stop_listening(process):
     """Stops a process while it listens: it may close its port just before it is stopped."""
     while True:
