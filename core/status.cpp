@@ -39,7 +39,8 @@ Status Status::from_errno(int sys_errno, const char* where) noexcept {
         case EMFILE:
         case ENFILE:
         case ENOBUFS:
-        case ENOSPC: return {Code::NoResources, where, sys_errno};
+        case ENOSPC:
+        case ETOOMANYREFS: return {Code::NoResources, where, sys_errno};  // descriptors that nobody has received yet
         case EPERM:
         case EACCES: return {Code::PermissionDenied, where, sys_errno};
         case ENETDOWN:

@@ -2,6 +2,7 @@
 // The active side of connection setup: sends a request to a listener, or meets a peer, until there is an answer or the
 // deadline passes.
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <thread>
@@ -157,8 +158,11 @@ Status Connection::send_request(UniqueSocket socket) {
     if (!handed.ok()) return handed.status();
     const std::array<int, 4> descriptors{segment_fd(), (*handed)[0], (*handed)[1], (*handed)[2]};
     if (const Status status = send_message(socket.get(), &message, sizeof message, descriptors);
-        !status.ok() && status.code() != Code::SystemError)
-        return status;
+        !status.ok() && status.code() != Code::SystemError) {
+        if (status.sys_errno() != ETOOMANYREFS || attempt_->retry.is_over()) return status;
+        ask_again();  // listeners may take requests in a moment
+        return {};
+    }
     // If the listener closed meanwhile, the socket is hung up; read_answer() detects that and tries again.
     socket_ = std::move(socket);
     if (is_answered_soon()) {

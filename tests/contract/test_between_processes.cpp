@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Two processes: data path rules that need two processes, the methods of access to a peer's memory, and other users.
 // Scripts fail by throwing.
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -49,6 +50,40 @@ int connect_abstract(const std::string& name) {
     close(fd);
     return -1;
 }
+
+/// More descriptors in messages that nobody has received than the process may have open. The system then lets users
+/// without privileges send no more (unix(7), ETOOMANYREFS).
+class DescriptorsInFlight {
+public:
+    DescriptorsInFlight() {
+        REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends_.data()) == 0);
+        const rlimit limit{most_open, most_open};
+        REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+        alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int) * (most_open + 1))> control{};
+        std::byte byte{};
+        iovec piece{.iov_base = &byte, .iov_len = 1};
+        msghdr message{};
+        message.msg_iov = &piece;
+        message.msg_iovlen = 1;
+        message.msg_control = control.data();
+        message.msg_controllen = control.size();
+        cmsghdr* const header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof(int) * (most_open + 1));
+        std::fill_n(reinterpret_cast<int*>(CMSG_DATA(header)), most_open + 1, STDERR_FILENO);
+        REQUIRE(sendmsg(ends_[0], &message, 0) == 1);
+    }
+    DescriptorsInFlight(const DescriptorsInFlight&) = delete;
+    DescriptorsInFlight& operator=(const DescriptorsInFlight&) = delete;
+    ~DescriptorsInFlight() {
+        for (const int end : ends_) close(end);
+    }
+
+private:
+    static constexpr std::size_t most_open = 100;
+    std::array<int, 2> ends_{};
+};
 
 }  // namespace
 
@@ -548,6 +583,35 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
             }
         }
     }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: a request that the system does not pass on is refused") {
+    if (geteuid() != 0 || backend.name != "loopback") return;  // others pass no descriptors; root may pass any number
+    const auto client = [&](Wire& wire) {
+        become_nobody();
+        End end(*provider());
+        wire.await();
+        {
+            const DescriptorsInFlight many;
+            auto parameters = parameters_for(end.node, end.node.address("many"));
+            require(end.port.endpoint->connect(parameters).code() == Code::NoResources, "no resources");
+            parameters.grace = 5ms;  // it tries again
+            must(end.port.endpoint->connect(parameters));
+            const ConnectionEvent event = end.port.event();
+            require(event.kind == Kind::Unreachable && event.reason == Code::NoResources, "no resources in time");
+        }
+        connect_to(end.port, end.node.address("many"));
+        wire.notify();
+    };
+    const auto server = [&](Wire& wire) {
+        become_nobody();
+        End end(*provider());
+        const auto listener = end.node.listen("many");
+        wire.notify();
+        accept_on(end.port, *listener);
+        wire.await();
+    };
+    CHECK_NOTHROW(run_processes(client, server));
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: another user's listener is not found") {
