@@ -69,6 +69,7 @@ ConnectionRequest::~ConnectionRequest() {
 Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept {
     return support::guarded([&]() -> Status {
         auto& own = static_cast<Endpoint&>(endpoint);
+        const LockGuard answering(mutex_);
         const LockGuard lock(own.ref()->mutex);
         if (!own.is_idle()) return {Code::InvalidState, "the endpoint is not idle"};
         return accept_locked(own, private_data, {.kind = ConnectionEventKind::Established});
@@ -123,6 +124,7 @@ Status ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
 }
 
 Status ConnectionRequest::refuse(const HandshakeMessage& message) noexcept {
+    const LockGuard answering(mutex_);
     if (connection_ == nullptr) return {};
     refused_ = true;
     const Status sent = send_message(socket_.get(), &message, sizeof message, {});

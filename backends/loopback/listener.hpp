@@ -44,6 +44,7 @@ private:
     Status refuse(const HandshakeMessage& message) noexcept;
 
     Device& device_;
+    Mutex mutex_;  // of answering; accept_locked() does not take it, because its caller is the only one that knows this
     UniqueSocket socket_;
     Handshake handshake_;
     std::shared_ptr<Connection> connection_;

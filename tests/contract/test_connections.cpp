@@ -451,6 +451,28 @@ TEST_CASE_METHOD(EveryBackend, "connection: a client that gives up while it is a
     }
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: of threads that answer a request, one answers it") {
+    for (int round = 0; round < (backend.by_device ? 2 : 200); ++round) {
+        Port client(near);
+        std::array<Port, 2> servers{Port(far), Port(far)};
+        const auto listener = far.listen("decided twice");
+        must(client.endpoint->connect(parameters_for(near, far.address("decided twice"))));
+        const auto request = next_request(*listener);
+        std::array<Status, 2> accepted;
+        Status rejected;
+        std::thread other([&] { accepted[0] = servers[0].endpoint->accept(*request, {}); });
+        std::thread refuser([&] { rejected = request->reject({}); });
+        accepted[1] = servers[1].endpoint->accept(*request, {});
+        other.join();
+        refuser.join();
+        CHECK(rejected.ok());
+        const bool connects = accepted[0].ok() || accepted[1].ok();
+        CHECK(!(accepted[0].ok() && accepted[1].ok()));
+        for (const Status& status : accepted) CHECK((status.ok() || status.code() == Code::TimedOut));
+        REQUIRE(client.event().kind == (connects ? Kind::Established : Kind::Rejected));
+    }
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: if the endpoint is not idle, accept may be retried with another") {
     Connection busy(near, far);
     const auto listener = far.listen("service");
