@@ -31,6 +31,11 @@ constexpr int peer_tries = 64;
 /// How long after the deadline an answer may arrive if the listener has already accepted or refused.
 constexpr std::chrono::milliseconds answer_grace{100};
 
+/// How often listeners may hang up on a request before it pauses each time. Some listen for one request at a time,
+/// which is not the next one if several wait.
+constexpr unsigned hang_ups = 32;
+constexpr std::chrono::milliseconds hang_up_pause{1};
+
 const Status dropped(Code::Unreachable, "the server dropped the request");
 
 /// How long the thread that connects spins for the answer: twice as long as other waits, because the listener has to
@@ -53,6 +58,7 @@ struct Connection::Attempt {
     bool pausing = false;      // the next call starts another attempt
     bool was_dropped = false;  // a server has dropped the request
     bool has_spun = false;
+    unsigned may_hang_up = hang_ups;
     bool watches = false;               // the agent watches the socket
     Deadline call = Deadline::never();  // of on_deadline()
     pid_t peer_process = 0;
@@ -242,8 +248,9 @@ void Connection::answered(Handshake& answer) {
             return finish(conflict(compatible(owner_->endpoint->attributes(), answer.attributes), answer.attributes));
         case MessageType::Connect:
         case MessageType::MapRequest:
-        case MessageType::MapReply: return answer_hung_up();  // not valid here
+        case MessageType::MapReply: break;
     }
+    answer_hung_up();  // what the peer has sent is not valid here
 }
 
 /// The server may have resources again in a moment.
@@ -263,7 +270,13 @@ void Connection::answer_hung_up() {
     if (attempt_->peer_to_peer && !advance(wire::Handshake::Taken, wire::Handshake::Offered))
         advance(wire::Handshake::Abandoned, wire::Handshake::Offered);
     if (handshake() == wire::Handshake::Offered) {
-        if (const Status status = attempt(); !status.ok()) fail(status);
+        if (attempt_->may_hang_up != 0) {
+            --attempt_->may_hang_up;
+            if (const Status status = attempt(); !status.ok()) fail(status);
+        } else {
+            attempt_->pausing = true;
+            call_at(std::min(Deadline::after(hang_up_pause), attempt_->parameters.deadline));
+        }
         return;
     }
     switch (handshake()) {
@@ -345,15 +358,15 @@ void Connection::on_deadline() noexcept {
 /// Asks again, or ends the attempt if the deadline has passed.
 void Connection::check_time() {
     const bool late = attempt_->parameters.deadline.passed();
-    if (attempt_->pausing && !(late && attempt_->peer_to_peer)) {
+    if (attempt_->pausing && !(late && (attempt_->peer_to_peer || attempt_->may_hang_up == 0))) {
         owner_->endpoint->count_retry();
         if (const Status status = attempt(); !status.ok()) fail(status);
         return;
     }
     if (!late) return;
     const bool asked{socket_};
-    const bool untaken = asked && advance(wire::Handshake::Offered, wire::Handshake::Abandoned);
-    const bool answer_coming = asked && !untaken && !advance(wire::Handshake::Taken, wire::Handshake::Abandoned);
+    const bool untaken = !asked || advance(wire::Handshake::Offered, wire::Handshake::Abandoned);
+    const bool answer_coming = !untaken && !advance(wire::Handshake::Taken, wire::Handshake::Abandoned);
     if (answer_coming && may_still_answer()) return;
     if (answer_coming) close(true);  // if the peer accepted, it sees a disconnect
     finish({.kind = ConnectionEventKind::TimedOut, .why = describe_time_out(untaken)});
