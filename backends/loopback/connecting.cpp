@@ -317,6 +317,7 @@ void Connection::begin(const ConnectionEvent& event, Status status, bool hung_up
     if (status.ok() && !hung_up && !attempt_->watches)
         status = device_.agent().watch(socket_.get(), shared_from_this());
     if (!status.ok()) return fail(status);
+    if (peer_->is_gone()) shutdown(socket_.get(), SHUT_RDWR);  // which was noticed before this connection was with it
     segment_fd_.reset();
     end_attempt();
     owner_->endpoint->establish(shared_from_this());
@@ -415,6 +416,7 @@ void Connection::abandon() noexcept {
 void Connection::drop_socket() noexcept {
     if (!socket_) return;
     device_.agent().unwatch(socket_.get());
+    shutdown(socket_.get(), SHUT_RDWR);  // as in close()
     socket_.reset();
     attempt_->watches = false;
 }

@@ -102,6 +102,12 @@ void Connection::hang_up() noexcept {
     if (owner_->endpoint != nullptr) owner_->endpoint->peer_hung_up(*this);
 }
 
+void Connection::peer_died(const Peer& peer) noexcept {
+    const SharedLock serving(device_.serving());
+    const LockGuard lock(owner_->mutex);
+    if (peer_.get() == &peer && owner_->endpoint != nullptr) owner_->endpoint->peer_hung_up(*this);
+}
+
 void Connection::answer_map_request(const MapMessage& request) {
     MapMessage reply{.type = MessageType::MapReply, .key = request.key, .base = 0, .length = 0, .offset = 0};
     const LockGuard lock(owner_->mutex);

@@ -106,10 +106,8 @@ public:
     /// stopped and the peer was asked to ring for every message. Then serve() must be called after Fence::heavy().
     bool is_still_polled() noexcept;
 
-    bool is_with(const Peer& peer) const noexcept { return peer_.get() == &peer; }
-
-    /// Called when the peer is gone.
-    void hang_up() noexcept;
+    /// Called when a peer is gone.
+    void peer_died(const Peer& peer) noexcept;
 
 private:
     struct Attempt;
@@ -126,6 +124,7 @@ private:
                 .peer_number = peer_number_,
                 .asymmetric_fences = asymmetric_};
     }
+    void hang_up() noexcept;
     Status attempt() VIADUCT_REQUIRES(owner_->mutex);
     void call_at(const Deadline& deadline) VIADUCT_REQUIRES(owner_->mutex);
     void ask_again() VIADUCT_REQUIRES(owner_->mutex);

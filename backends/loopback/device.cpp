@@ -255,9 +255,7 @@ void Device::for_each_connection(Visit visit) noexcept {
 }
 
 void Device::peer_died(const Peer& peer) noexcept {
-    for_each_connection([&peer](Connection& connection) {
-        if (connection.is_with(peer)) connection.hang_up();
-    });
+    for_each_connection([&peer](Connection& connection) { connection.peer_died(peer); });
 }
 
 void Device::await_quiet_work_queues() noexcept {

@@ -85,7 +85,7 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
     set_bytes(message.local_service, answered_by_.span());
     auto handed = connection_->descriptors_for(connection_->peer().process());
     if (!handed.ok()) return handed.status();
-    const bool gone = has_hung_up(socket_.get());
+    const bool gone = has_hung_up(socket_.get()) || connection_->peer().is_gone();
     if (const Status status = connection_->open(socket_); !status.ok()) return status;
     endpoint.advertise(*connection_);
     if (gone || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Accepted)) {

@@ -56,8 +56,11 @@ Peer::~Peer() {
 
 /// On systems without pidfd_open(2), only the sockets report the death of a process.
 Status Peer::watch_process(const std::shared_ptr<Peer>& peer) {
-    peer->process_fd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, peer->process_, 0)));
-    if (!peer->process_fd_ && errno == EMFILE) return Status::from_errno(errno, "pidfd_open");
+    const int fd = static_cast<int>(syscall(SYS_pidfd_open, peer->process_, 0));
+    const int error = fd < 0 ? errno : 0;
+    if (error == EMFILE) return Status::from_errno(error, "pidfd_open");
+    if (error == ESRCH) return {Code::Unreachable, "the peer has ended"};
+    peer->process_fd_ = UniqueFd(fd);
     return peer->process_fd_ ? peer->device_.agent().watch(peer->process_fd_.get(), peer) : Status();
 }
 
