@@ -163,6 +163,7 @@ std::optional<PendingConnections::Request> PendingConnections::request_of(Unique
 
 /// Accepts a connection. Usually its request is already there. If not, next() waits for it.
 Result<std::optional<PendingConnections::Request>> PendingConnections::admit() {
+    if (!reserve_) reserve_ = support::open_reserve();  // another thread may have taken its place
     auto socket = accept_from(listening_.get());
     if (socket.status().sys_errno() == EMFILE && reserve_) return turn_next_away();
     if (!socket.ok()) return socket.status();

@@ -146,6 +146,7 @@ std::vector<std::unique_ptr<RemoteMapping>> Peer::install(const MapMessage& repl
         return cache_[mapping->key % cache_.size()].load(std::memory_order_relaxed) == mapping.get() &&
                region(mapping->key).has_value();
     });
+    stale.reserve(static_cast<std::size_t>(mappings_.end() - gone));  // before any of them changes
     for (auto it = gone; it != mappings_.end(); ++it) {
         RemoteMapping* expected = it->get();
         cache_[expected->key % cache_.size()].compare_exchange_strong(expected, nullptr);

@@ -25,11 +25,12 @@ using support::RemoteUse;
 inline std::optional<RegionView> look_up(const wire::RegionTable& table, std::uint32_t key) noexcept {
     const wire::RegionEntry& entry = table.entries[key % wire::max_regions];
     if (key == 0 || entry.key.load(std::memory_order_acquire) != key) return std::nullopt;
+    const std::uint64_t rights = entry.rights.load(std::memory_order_acquire);  // once: both halves change together
     const RegionView view{
         .base = entry.base.load(std::memory_order_acquire),
         .length = entry.length.load(std::memory_order_acquire),
-        .domain = static_cast<std::uint32_t>(entry.rights.load(std::memory_order_acquire) >> 32),
-        .flags = static_cast<std::uint32_t>(entry.rights.load(std::memory_order_acquire)),
+        .domain = static_cast<std::uint32_t>(rights >> 32),
+        .flags = static_cast<std::uint32_t>(rights),
         .only_through = entry.only_through.load(std::memory_order_acquire),
     };
     if (entry.key.load(std::memory_order_relaxed) != key) return std::nullopt;
