@@ -614,6 +614,29 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: a request that the sy
     CHECK_NOTHROW(run_processes(client, server));
 }
 
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: requests to a listener that changes its user pause") {
+    if (geteuid() != 0 || backend.name != "loopback") return;
+    const auto client = [&](Wire& wire) {
+        End end(*provider());
+        wire.await();
+        auto parameters = parameters_for(end.node, end.node.address("changed"));
+        parameters.deadline = Deadline::after(200ms);
+        must(end.port.endpoint->connect(parameters));
+        require(end.port.event().kind == Kind::TimedOut, "the deadline");
+        const auto retries = end.port.endpoint->counters().retries;
+        require(retries > 0 && retries <= 200, "one pause at a time");
+        wire.notify();
+    };
+    const auto server = [&](Wire& wire) {
+        End end(*provider());
+        const auto listener = end.node.listen("changed");
+        become_nobody();
+        wire.notify();
+        while (!readable(wire.fd(), Deadline::now())) (void)listener->next_request();
+    };
+    CHECK_NOTHROW(run_processes(client, server));
+}
+
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: another user's listener is not found") {
     if (geteuid() != 0 || !able().own_user_only) return;  // requires the privilege to change the user
     const auto owner = [&](Wire& wire) {
