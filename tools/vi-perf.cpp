@@ -98,7 +98,13 @@ options::options_description describe() {
 }
 
 std::vector<std::uint32_t> sizes_of(const options::variables_map& given, const measure::PerfParameters& parameters) {
-    if (given.count("sizes") != 0) return measure::parse_sizes(given["sizes"].as<std::string>());
+    if (given.count("sizes") != 0) {
+        if (parameters.test == Test::Connect) throw UsageError("the connect test has no --sizes");
+        std::vector<std::uint32_t> sizes;
+        for (const std::uint32_t size : measure::parse_sizes(given["sizes"].as<std::string>()))
+            if (std::ranges::find(sizes, size) == sizes.end()) sizes.push_back(size);
+        return sizes;
+    }
     if (parameters.test == Test::Rate || parameters.test == Test::Connect || is_atomic(parameters.operation))
         return {8};
     return measure::parse_sizes("8,64,512,4K,32K,256K,1M");
@@ -251,8 +257,6 @@ int measure_all(const options::variables_map& given) {
     if (const auto fault = measure::check(parameters)) throw UsageError(*fault);
     const auto format = format_of(given, parameters.test);
     const auto percentiles = measure::parse_percentiles(given["percentiles"].as<std::string>());
-    std::optional<SamplesFile> samples;
-    if (parameters.keep_samples) samples.emplace(given["samples"].as<std::string>());
     std::optional<measure::Plot> plot;
     if (given.count("plot") != 0) plot.emplace(given["plot"].as<std::string>());
     std::optional<LocalServer> local;
@@ -264,6 +268,8 @@ int measure_all(const options::variables_map& given) {
     const auto api = open_api(given);
     const std::string server = fmt::format("{} ({}, {})", target.text(), api->name(), measure::backend_name());
     const auto client = connect(*api, server, measure::resolve(target, api->device()), parameters);
+    std::optional<SamplesFile> samples;  // only now: it replaces what is there
+    if (parameters.keep_samples) samples.emplace(given["samples"].as<std::string>());
     const auto& stop = stop_on_signal();
     const measure::ReportContext context{.date = measure::date_now(),
                                          .client = measure::this_machine(VIADUCT_VERSION),
@@ -283,6 +289,10 @@ int measure_all(const options::variables_map& given) {
             bar.clear();
             report.add_interval(part, begin);
         };
+    const auto finish = [&] {
+        report.finish();
+        if (plot) plot->write(title_of(context), parameters.test);
+    };
     for (const std::uint32_t size : sizes) {
         if (stop.load()) break;
         const auto measurement = [&] {
@@ -290,6 +300,7 @@ int measure_all(const options::variables_map& given) {
                 return client->measure(size, bar.track(label_of(size, parameters.test)), &stop, on_interval);
             } catch (const measure::Error& error) {
                 bar.clear();
+                finish();  // with the sizes before this one
                 throw measure::Error(fmt::format("{}: {}", server, error.what()));
             }
         }();
@@ -299,8 +310,7 @@ int measure_all(const options::variables_map& given) {
         if (samples) samples->add(measurement);
         if (plot) plot->add(measurement);
     }
-    report.finish();
-    if (plot) plot->write(title_of(context), parameters.test);
+    finish();
     return stop.load() ? interrupted : 0;
 }
 

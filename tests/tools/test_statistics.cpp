@@ -64,6 +64,14 @@ TEST_CASE("small values are exact") {
     CHECK(histogram.mean() == Approx(50.5));
 }
 
+TEST_CASE("a percentile is not above its rank because of rounding") {
+    Histogram histogram;
+    for (int i = 0; i < 999; ++i) histogram.record(1);
+    histogram.record(7);
+    CHECK(histogram.percentile(99.9 / 100) == 1);
+    CHECK(histogram.percentile(1) == 7);
+}
+
 TEST_CASE("percentiles of large values are within one percent") {
     Histogram histogram;
     constexpr std::uint64_t step = 1'000'003;

@@ -73,6 +73,7 @@ def test_bad_options(tool):
         (["-R", "-b", "-t", "rate", "--local"], "cannot be used together"),
         (["--rate-limit", "5", "--local"], "rate limit"),
         (["--check", "-t", "connect", "--local"], "no data to check"),
+        (["--sizes", "8,64", "-t", "connect", "--local"], "the connect test has no --sizes"),
         (["-i", "0", "--local"], "--interval must be longer than 0"),
         (["--percentiles", "50,101", "--local"], "bad percentiles '50,101': expected numbers from 0 to 100"),
         (["--percentiles", "50,", "--local"], "bad percentiles"),
@@ -183,7 +184,8 @@ def test_plots(tool):
                        "rate": ["rate [million messages/s]"],
                        "bandwidth": ["size of the message", "bandwidth [MB/s]"], "connect": ["percentile"]}.items():
         with tempfile.NamedTemporaryFile("r", suffix=".svg") as file:
-            tool.run("--local", "-t", test, "-n", "50", "-s", "64,4K", "--plot", file.name)
+            sizes = [] if test == "connect" else ["-s", "64,4K"]
+            tool.run("--local", "-t", test, "-n", "50", *sizes, "--plot", file.name)
             texts = {element.text for element in xml.etree.ElementTree.parse(file).iter() if element.text}
             check(any(text.startswith(f"vi-perf {test}: vipl to localhost") for text in texts), texts)
             check(texts.issuperset(axes), texts)
@@ -236,6 +238,9 @@ def test_comparison(tool):
     check("verdict: worse" in compare(1, rate, slower) and "verdict: better" in compare(0, slower, rate), "rates")
     check("different tests: latency, rate" in compare(2, latency(100), rate), "tests")
     check("different queues: 1, 2" in compare(2, latency(100, queues=1), latency(100, queues=2)), "queues")
+    check("different rate_limit" in compare(2, latency(100, rate_limit=0), latency(100, rate_limit=9)), "rate")
+    text = compare(0, latency(100), latency(100, window=8))
+    check("different window: null, 8" in text, text)
     check("different direction" in compare(2, latency(100, direction="forward"), latency(100, direction="both")), "-b")
     check("verdict: same" in compare(0, latency(100), latency(100, queues=2)), "a file of an older version")
     check("no size in common" in compare(2, latency(), latency(100)), "sizes")

@@ -51,7 +51,8 @@ double number(const Json& row, const char* key, const std::string& path) {
 
 /// Throws unless the documents measure the same work. One that lacks a setting comes from before there was a choice.
 void require_same_work(const Json& before, const Json& after) {
-    for (const char* key : {"op", "direction", "reliability", "segments", "batch", "queues", "threads"}) {
+    for (const char* key :
+         {"op", "direction", "reliability", "segments", "batch", "queues", "threads", "rate_limit", "check"}) {
         const Json old = before.value(key, Json());
         const Json now = after.value(key, Json());
         if (!old.is_null() && !now.is_null() && old != now)
@@ -61,11 +62,14 @@ void require_same_work(const Json& before, const Json& after) {
 
 /// Prints the settings in which the documents differ.
 void print_differences(const Json& before, const Json& after, std::FILE* out) {
-    for (const auto& [key, value] : before.items()) {
+    Json settings = after;
+    settings.update(before);
+    for (const auto& [key, value] : settings.items()) {
         constexpr std::array expected{"date", "server", "results"};
         if (std::ranges::find(expected, key) != expected.end()) continue;
-        const Json other = after.value(key, Json());
-        if (value != other) fmt::print(out, "different {}: {}, {}\n", key, value.dump(), other.dump());
+        const Json old = before.value(key, Json());
+        const Json now = after.value(key, Json());
+        if (old != now) fmt::print(out, "different {}: {}, {}\n", key, old.dump(), now.dump());
     }
 }
 

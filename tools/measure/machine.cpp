@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <utility>
 
 #include "core/base/host_names.hpp"
 
@@ -21,17 +22,21 @@ std::string processor_name() {
     return uname(&system) == 0 ? system.machine : "unknown";
 }
 
-/// The first line, without characters that would disturb a terminal or a file; the text continues after it.
+/// The first line, printable; the text continues after it.
 std::string take_line(std::string_view& text) {
     const auto end = std::min(text.find('\n'), text.size());
     std::string line(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
-    std::ranges::replace_if(
-        line, [](char c) { return c < ' ' || c > '~'; }, '?');
-    return line;
+    return printable(std::move(line));
 }
 
 }  // namespace
+
+std::string printable(std::string text) {
+    std::ranges::replace_if(
+        text, [](char c) { return c < ' ' || c > '~'; }, '?');
+    return text;
+}
 
 Machine Machine::of_text(std::string_view text) {
     Machine machine;

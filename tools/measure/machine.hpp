@@ -7,6 +7,9 @@
 
 namespace viaduct::measure {
 
+/// Replaces the characters that would disturb a terminal or a file: texts of a peer may have any.
+std::string printable(std::string text);
+
 struct Machine {
     std::string version;  ///< of the tool
     std::string host;

@@ -59,6 +59,7 @@ public:
           link_(api.create_link(
               {.send_depth = depth_for(parameters.window), .receive_depth = depth_for(parameters.window)})),
           talk_(*link_, workspace_) {
+        (void)nanoseconds_per_tick();  // which takes a while for the first time
         const wire::Reply reply = introduce();
         if (reply.landing.bytes < parameters.max_size) throw Error("the server's memory is smaller than a message");
         machine_ = Machine::of_text(reply.text);
@@ -143,9 +144,11 @@ private:
     /// The server creates, or takes apart, all connections of the connect test before it answers; and it allocates and
     /// registers three buffers, which takes seconds if they are large.
     Timeout reply_patience() const {
+        constexpr Timeout least = std::chrono::seconds(3);
         constexpr auto for_each = std::chrono::microseconds(500);
         constexpr std::uint32_t bytes_per_ms = 1 << 14;
-        return parameters_.connect_timeout + std::chrono::duration_cast<Timeout>(for_each * parameters_.open) +
+        return std::max(parameters_.connect_timeout, least) +
+               std::chrono::duration_cast<Timeout>(for_each * parameters_.open) +
                Timeout(std::uint64_t{parameters_.max_size} * parameters_.connections() / bytes_per_ms);
     }
 
@@ -167,7 +170,7 @@ private:
     void measure_count(std::uint32_t size, const Progress& progress, Measurement& result) {
         const std::uint64_t warmup =
             parameters_.warmup.value_or(std::max<std::uint64_t>(parameters_.iterations / 10, 1));
-        if (warmup != 0) warm_up(size, warmup);
+        if (warmup != 0) warm_up(size, warmup * parameters_.connections());
         if (stopped()) return;
         begin_intervals();
         run_all(size, parameters_.iterations * parameters_.connections(), progress, result);
@@ -175,7 +178,7 @@ private:
     }
 
     void run_all(std::uint32_t size, std::uint64_t total, const Progress& progress, Measurement& result) {
-        const std::uint64_t least = std::max<std::uint64_t>(1000, parameters_.open);
+        const std::uint64_t least = std::max<std::uint64_t>(few(size, 1000), parameters_.open);
         const std::uint64_t step = std::max(total / runs_wanted, least);
         std::uint64_t longest = least;
         do {
@@ -188,7 +191,11 @@ private:
     }
 
     void measure_duration(std::uint32_t size, const Progress& progress, Measurement& result) {
-        double pace_s = parameters_.warmup.value_or(0) != 0 ? warm_up(size, *parameters_.warmup) : find_pace(size);
+        double pace_s = 1;  // without a warm-up, the first run is as short as can be
+        if (!parameters_.warmup)
+            pace_s = find_pace(size);
+        else if (*parameters_.warmup != 0)
+            pace_s = warm_up(size, *parameters_.warmup * parameters_.connections());
         if (stopped()) return;
         begin_intervals();
         const double total_s = parameters_.duration.count();
@@ -333,8 +340,9 @@ private:
 
     void connect_ring(const wire::Run& run, MeasuredLatency& latency) {
         for (std::uint64_t i = 0; i < run.iterations; ++i) {
+            Link& link = ring_->next(i);  // which was disconnected if it was in use
             const Ticks begun = ticks();
-            connect_patiently(ring_->next(i), server_, parameters_.connect_timeout, parameters_.connect_timeout);
+            connect_patiently(link, server_, parameters_.connect_timeout, parameters_.connect_timeout);
             latency.record(ticks() - begun);
         }
     }

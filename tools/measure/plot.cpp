@@ -41,14 +41,16 @@ void Plot::add(const Measurement& measurement) {
 }
 
 void Plot::write(const std::string& title, Test test) const {
-    if (!results_.empty()) run(nlohmann::json{{"title", title}, {"test", text_of(test)}, {"results", results_}}.dump());
+    if (!results_.empty())
+        run(nlohmann::json{{"title", title}, {"test", text_of(test)}, {"results", results_}}.dump(
+            -1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 /// The script says itself why it fails.
 void Plot::run(const std::string& document) const {
     setenv("plot_script", plot_script, 1);
     setenv("plot_file", path_.c_str(), 1);
-    std::FILE* const script = popen(R"(exec /usr/bin/python3 -c "$plot_script" "$plot_file")", "w");
+    std::FILE* const script = popen(R"(exec /usr/bin/python3 -I -c "$plot_script" "$plot_file")", "w");
     if (script == nullptr) throw Error("cannot run /usr/bin/python3, which draws");
     const auto before = std::signal(SIGPIPE, SIG_IGN);  // a script that fails early is noticed below
     std::fwrite(document.data(), 1, document.size(), script);

@@ -59,7 +59,9 @@ std::vector<Column> latency_columns(const MeasuredLatency& latency, const std::v
     const Histogram& histogram = latency.histogram;
     std::vector<Column> columns;
     const auto add = [&](const std::string& name, double value) {
-        columns.push_back({name + "_ns", name + " [us]", 12, 3, 1000, time(value)});
+        std::string heading = name + " [us]";
+        const int width = std::max(12, static_cast<int>(heading.size()) + 2);
+        columns.push_back({name + "_ns", std::move(heading), width, 3, 1000, time(value)});
     };
     add("min", static_cast<double>(histogram.min()));
     add("mean", histogram.mean());
@@ -166,7 +168,9 @@ Json settings_of(const ReportContext& context) {
             {"segments", parameters.segments},
             {"batch", parameters.batch},
             {"queues", parameters.queues},
-            {"threads", parameters.threads}};
+            {"threads", parameters.threads},
+            {"rate_limit", parameters.rate_limit},
+            {"check", parameters.check}};
 }
 
 /// A field of CSV, quoted where it has to be.
@@ -205,7 +209,8 @@ void Report::print_line(const std::string& line) {
 void Report::add(const Measurement& measurement, std::optional<double> begin) {
     std::string span;
     if (begin)
-        span = fmt::format("{:.2f}-{:.2f}", *begin, *begin + measurement.seconds);
+        span = fmt::format("{0:.{2}f}-{1:.{2}f}", *begin, *begin + measurement.seconds,
+                           context_.parameters.interval.count() < 0.02 ? 4 : 2);
     else if (context_.parameters.interval.count() != 0)
         span = "total";
     switch (format_) {
@@ -280,7 +285,8 @@ void Report::finish() {
     Json document = {{"tool", "vi-perf"}};
     document.update(settings_of(context_));
     document["results"] = results_;
-    print_line(document.dump(2));
+    // A service need not be text.
+    print_line(document.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace viaduct::measure

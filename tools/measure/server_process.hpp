@@ -30,8 +30,8 @@ public:
         if (child_ < 0) throw Error(std::string("fork: ") + std::strerror(errno));
         if (child_ == 0) {
             close(ends[0]);
-            prctl(PR_SET_PDEATHSIG, SIGTERM);
-            (void)signal(SIGINT, SIG_IGN);  // from the terminal, to both processes: the client ends the measurement
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (const int stop : {SIGINT, SIGTERM}) (void)signal(stop, SIG_IGN);  // the client ends the measurement
             if (getppid() == parent) serve(ends[1]);
             _exit(0);
         }
@@ -42,7 +42,7 @@ public:
     ServerProcess& operator=(const ServerProcess&) = delete;
     ~ServerProcess() {
         close(report_);
-        kill(child_, SIGTERM);
+        kill(child_, SIGKILL);
         waitpid(child_, nullptr, 0);
     }
 

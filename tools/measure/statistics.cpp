@@ -41,7 +41,8 @@ double Histogram::begin_of(std::size_t bucket) noexcept {
 
 double Histogram::percentile(double q) const noexcept {
     if (count_ == 0) return 0;
-    const double wanted = std::ceil(std::clamp(q, 0.0, 1.0) * static_cast<double>(count_));
+    constexpr double exactly = 1 - 1e-12;  // 0.999 of 1000 is 999, however 0.999 was rounded
+    const double wanted = std::ceil(std::clamp(q, 0.0, 1.0) * static_cast<double>(count_) * exactly);
     const auto rank = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(wanted), 1, count_);
     std::uint64_t seen = 0;
     std::size_t bucket = 0;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tools/measure/machine.hpp"
+
 namespace viaduct::measure {
 namespace {
 
@@ -41,9 +43,9 @@ wire::Reply Conversation::hear_reply(Timeout timeout) {
     auto reply = wire::read<wire::Reply>(*message, reason);
     if (!reply) throw Error("not a server of this tool: " + reason);
     reply->text[sizeof reply->text - 1] = '\0';
-    if (reply->refused == wire::busy) throw Busy(std::string("the server is busy: ") + reply->text);
-    if (reply->refused == wire::failed) throw Error(std::string("the server reports: ") + reply->text);
-    if (reply->refused != 0) throw Error(std::string("the server refuses: ") + reply->text);
+    if (reply->refused == wire::busy) throw Busy("the server is busy: " + printable(reply->text));
+    if (reply->refused == wire::failed) throw Error("the server reports: " + printable(reply->text));
+    if (reply->refused != 0) throw Error("the server refuses: " + printable(reply->text));
     return *reply;
 }
 
