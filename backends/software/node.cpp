@@ -174,11 +174,13 @@ bool Node::work_on_ready_links() noexcept {
     std::array<epoll_event, 16> events;
     const int count = epoll_wait(links_fd_.get(), events.data(), static_cast<int>(events.size()), 0);
     bool arrived = false;
+    bool has_shaken_hands = false;  // one link at a time does, so that strangers hold up nobody for long
     for (int i = 0; i < count; ++i) {
         const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;  // a copy, because events are packed
         const auto found = links_.find(id);
         if (found == links_.end()) continue;  // closed since
         const auto link = found->second;
+        if (!link->is_usable() && std::exchange(has_shaken_hands, true)) continue;
         const bool has_frames = link->work();
         arrived = arrived || has_frames;
         if (has_frames && link->is_open()) prefer(*link);
