@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/vipl/cq.hpp"
 
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
 #include "api/vipl/vi.hpp"
 #include "core/base/internals.hpp"
 #include "core/base/wait_until.hpp"
+#include "core/base/waiting.hpp"
 #include "core/explain.hpp"
 #include "core/frontend.hpp"
 
@@ -61,21 +66,39 @@ bool Cq::next_entry(CqEntry& entry) noexcept {
         if (!take_one()) return false;
     entry = entries_.front();
     entries_.pop();
+    tell_waiters();
     return true;
 }
 
+int Cq::left_fd() noexcept {
+    const LockGuard lock(mutex_);
+    return left_.fd();
+}
+
 VIP_RETURN Cq::wait(const Deadline& deadline, CqEntry& entry) {
-    if (wait_until(*queue_, deadline, [&] { return next_entry(entry); })) return VIP_SUCCESS;
+    struct Source {
+        Cq& cq;
+        Status arm() const noexcept { return cq.queue_->arm(); }
+        bool sleep(const Deadline& until) const {
+            const std::array fds{cq.queue_->fd(), cq.left_fd()};
+            const bool blind = std::ranges::min(fds) < 0;
+            const Deadline end = blind ? std::min(until, Deadline::after(look_again)) : until;
+            return sleep_until_readable(blind ? std::span<const int>() : fds, end) != Woken::Closed;
+        }
+    } source{*this};
+    if (wait_until(source, deadline, [&] { return next_entry(entry); })) return VIP_SUCCESS;
     return deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
 }
 
 void Cq::notify(VIP_PVOID context, NotifyHandler handler) {
-    notifier_->request([this, context, handler] {
-        CqEntry entry;
-        if (!next_entry(entry)) return false;
-        handler(context, nic_.handle(), entry.vi, to_boolean(entry.receive));
-        return true;
-    });
+    notifier_->request(
+        [this, context, handler] {
+            CqEntry entry;
+            if (!next_entry(entry)) return false;
+            handler(context, nic_.handle(), entry.vi, to_boolean(entry.receive));
+            return true;
+        },
+        left_fd());
 }
 
 VIP_RETURN Cq::resize(std::uint32_t capacity) {
@@ -83,6 +106,7 @@ VIP_RETURN Cq::resize(std::uint32_t capacity) {
     const LockGuard lock(mutex_);
     while (take_one()) {
     }
+    tell_waiters();
     if (entries_.size() > capacity)
         return failed(VIP_ERROR_RESOURCE, explain("%u entries asked for, but %zu completions wait in the queue",
                                                   capacity, entries_.size()));
@@ -97,6 +121,7 @@ VIP_RETURN Cq::done(WorkQueue& queue, VIP_DESCRIPTOR** descriptor) noexcept {
     const LockGuard lock(mutex_);
     while (queue.complete.empty() && take_one()) {
     }
+    tell_waiters();
     if (queue.complete.empty() && queue.outstanding() != 0) return VIP_NOT_DONE;
     *descriptor = queue.complete.pop();
     return *descriptor != nullptr ? result_of(**descriptor) : VIP_DESCRIPTOR_ERROR;

@@ -7,6 +7,7 @@
 
 #include "api/vipl/handles.hpp"
 #include "api/vipl/notify.hpp"
+#include "core/base/event_channel.hpp"
 #include "core/base/fifo.hpp"
 #include "viaduct/completion_queue.hpp"
 #include "viaduct/detail/mutex.hpp"
@@ -56,12 +57,18 @@ private:
     Cq(Nic& nic, std::uint32_t capacity);
     bool take_one() noexcept VIADUCT_REQUIRES(mutex_);
     void deliver(const Completion& completion) noexcept VIADUCT_REQUIRES(mutex_);
+    void tell_waiters() noexcept VIADUCT_REQUIRES(mutex_) { left_.set(!entries_.empty()); }
+
+    /// A descriptor that is readable while entries are left that were not taken for who waits; -1 if it could not be
+    /// created.
+    int left_fd() noexcept;
 
     Nic& nic_;
     std::shared_ptr<CompletionQueue> queue_;
     Mutex mutex_;  // guards the lists of complete descriptors of the work queues, too
     std::size_t capacity_ VIADUCT_GUARDED_BY(mutex_);  // of entries_
     Fifo<CqEntry> entries_ VIADUCT_GUARDED_BY(mutex_);
+    ReadableFlag left_ VIADUCT_GUARDED_BY(mutex_);  // the core's queue knows nothing of entries_
     std::atomic<bool> overrun_{false};
     std::unique_ptr<Notifier> notifier_;
 };

@@ -20,25 +20,30 @@ struct Notifier::Mailbox {
     }
 
     /// Sleeps until the queue signals a completion or `stop` is set.
-    void sleep(const CompletionQueue& queue) const noexcept {
+    void sleep(const CompletionQueue& queue, int also_fd) const noexcept {
         pollfd sources[] = {{.fd = queue.fd(), .events = POLLIN, .revents = 0},
+                            {.fd = also_fd, .events = POLLIN, .revents = 0},
                             {.fd = stop_fd, .events = POLLIN, .revents = 0}};
-        ::poll(sources, 2, sources[0].fd >= 0 ? -1 : static_cast<int>(look_again.count()));
+        ::poll(sources, 3, sources[0].fd >= 0 ? -1 : static_cast<int>(look_again.count()));
     }
 
-    EventQueue<Delivery> requests;
+    struct Request {
+        Delivery deliver;
+        int also_fd;
+    };
+    EventQueue<Request> requests;
     ReadableFlag stop;
     const int stop_fd;
 };
 
-void Notifier::request(Delivery delivery) {
+void Notifier::request(Delivery delivery, int also_fd) {
     const LockGuard lock(mutex_);
     if (mailbox_ == nullptr) {
         auto mailbox = std::make_shared<Mailbox>();
         thread_ = start_thread([mailbox, &queue = queue_] { serve(mailbox, queue); });
         mailbox_ = std::move(mailbox);
     }
-    mailbox_->requests.push(std::move(delivery));
+    mailbox_->requests.push({std::move(delivery), also_fd});
 }
 
 void Notifier::stop() noexcept {
@@ -56,11 +61,11 @@ void Notifier::stop() noexcept {
 
 void Notifier::serve(const std::shared_ptr<Mailbox>& mailbox, CompletionQueue& queue) {
     // A handler may destroy the queue. After a delivery, only the mailbox is certain to exist.
-    while (const auto delivery = mailbox->requests.wait(Deadline::never())) {
-        while (!(*delivery)()) {
+    while (const auto request = mailbox->requests.wait(Deadline::never())) {
+        while (!request->deliver()) {
             if (mailbox->requests.closed() || !queue.arm().ok()) return;
-            if ((*delivery)()) break;
-            mailbox->sleep(queue);
+            if (request->deliver()) break;
+            mailbox->sleep(queue, request->also_fd);
         }
     }
 }

@@ -202,6 +202,33 @@ TEST(done_does_not_block_behind_wait) {
     CHECK_RC(entry.rc, VIP_SUCCESS);
 }
 
+/* Guide, section 3.5.7: some threads may wait for the queue while others poll the work queues of its VIs. */
+TEST(wait_is_woken_for_what_a_done_call_took) {
+    Pair pair = connected_pair_with((Options){.send_on_cq = VIP_TRUE, .recv_on_cq = VIP_TRUE});
+    const struct timespec a_while = {0, 5 * 1000000}; /* so the thread is most likely asleep; right either way */
+    for (int round = 0; round < 20; ++round) {
+        Task task;
+        CqEntry entry = {VIP_NOT_DONE, NULL, VIP_FALSE};
+        post_simple_recv(pair.client, 0, 64);
+        begin(&task, pair.client, do_cq_wait, &entry, sizeof entry);
+        nanosleep(&a_while, NULL);
+        CHECK_RC(post_send(pair.server, 0, send_work(pair.server, 0, 8)), VIP_SUCCESS);
+        for (int i = 0; i < 20000; ++i) {
+            VIP_DESCRIPTOR *sent = NULL;
+            (void)VipSendDone(pair.client->vi, &sent);
+            CHECK(sent == NULL);
+        }
+        finish(&task);
+        CHECK_RC(entry.rc, VIP_SUCCESS);
+        CHECK(entry.recv_queue == VIP_TRUE);
+        check_completion(__FILE__, __LINE__, recv_done(pair.client), 0, RECEIVED);
+        Completion sent;
+        do sent = send_done(pair.server);
+        while (sent.rc == VIP_NOT_DONE);
+        check_completion(__FILE__, __LINE__, sent, 0, SENT);
+    }
+}
+
 /* ---- Order ------------------------------------------------------------------------------------------------------- */
 
 /* One entry for each completion, and the n-th entry of a queue belongs to its n-th descriptor: guide, section 6.1. */
