@@ -8,6 +8,7 @@
 #include "core/base/address_text.hpp"
 #include "core/base/event_channel.hpp"
 #include "core/explain.hpp"
+#include "core/log.hpp"
 
 using namespace viaduct;
 using namespace viaduct::vipl;
@@ -43,6 +44,11 @@ Result<std::unique_ptr<ConnectionRequest>> wait_for_request(Nic& nic, const Addr
     if (!listener.ok()) return listener.status();
     while (true) {
         auto request = (*listener)->next_request();
+        if (request.ok() && !fits((*request)->remote_address(), nic.attributes())) {
+            log(LogLevel::Warning, "VIPL: a client whose address is longer than those of this NIC is rejected");
+            (void)(*request)->reject({});
+            continue;
+        }
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
         if (deadline.passed()) return Status(Code::TimedOut, "");  // expected, so no reason
         if (interrupted() || wait_closed()) return request;

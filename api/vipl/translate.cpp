@@ -165,6 +165,10 @@ bool to_address(const VIP_NET_ADDRESS& from, const DeviceAttributes& nic, Addres
     return true;
 }
 
+bool fits(const Address& address, const DeviceAttributes& nic) noexcept {
+    return address.host.size() == nic.host.size() && address.service.size() <= nic.max_service_bytes;
+}
+
 void to_net_address(const Address& from, VIP_NET_ADDRESS& to) noexcept {
     to.HostAddressLen = static_cast<VIP_UINT16>(from.host.size());
     to.DiscriminatorLen = static_cast<VIP_UINT16>(from.service.size());

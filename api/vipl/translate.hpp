@@ -88,7 +88,10 @@ Deadline to_deadline(VIP_ULONG timeout_ms) noexcept;
 /// Reads an address. Returns false if a part has a length that the NIC does not support.
 bool to_address(const VIP_NET_ADDRESS& from, const DeviceAttributes& nic, Address& to) noexcept;
 
-/// Writes an address into the caller's block, which must have room for both parts.
+/// Whether the parts of a peer's address are no longer than those of the NIC.
+bool fits(const Address& address, const DeviceAttributes& nic) noexcept;
+
+/// Writes an address that fits into the caller's block, which must have room for both parts.
 void to_net_address(const Address& from, VIP_NET_ADDRESS& to) noexcept;
 
 }  // namespace viaduct::vipl
