@@ -60,6 +60,8 @@ void ReceiveQueue::attach(Connection& connection) noexcept {
     set(short_transfers, endpoint_.max_transfer_bytes() < wire::inline_bytes);
     needs_wakeup_.store(true, std::memory_order_relaxed);
     ring_.set_need_wakeup(true);  // as in the new segment
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (ring_.is_producer_waiting()) ring_.ring_producer();  // for receives that were posted before it could be rung
 }
 
 void ReceiveQueue::update_wakeup(bool polled) noexcept {

@@ -172,11 +172,16 @@ SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& r
 SendQueue::Outcome SendQueue::transfer_directly(Operation& operation, std::byte* target) noexcept {
     const SendRequest& request = operation.request;
     if (request.opcode == Opcode::AtomicWrite) {
-        support::atomic_word(target).store(operation.value, std::memory_order_release);
+        if (!survives([&] { support::atomic_word(target).store(operation.value, std::memory_order_release); }))
+            return refuse(operation);
     } else if (is_fetching_atomic(request.opcode)) {
-        const std::uint64_t old = request.opcode == Opcode::FetchAdd
-                                      ? support::fetch_add(target, request.add)
-                                      : support::compare_swap(target, request.compare, request.swap);
+        volatile std::uint64_t seen = 0;  // survives() returns twice
+        const bool there = survives([&] {
+            seen = request.opcode == Opcode::FetchAdd ? support::fetch_add(target, request.add)
+                                                      : support::compare_swap(target, request.compare, request.swap);
+        });
+        if (!there) return refuse(operation);
+        const std::uint64_t old = seen;
         if (!copy_unit<sizeof old>(static_cast<std::byte*>(request.sges[0].address),
                                    reinterpret_cast<const std::byte*>(&old)))
             return lose(operation);
