@@ -90,11 +90,12 @@ rdma_conn_param Endpoint::parameters_for(const EncodedHandshake& handshake) cons
     return parameters;
 }
 
-/// Returns the parameters that the request asks for, as far as this side supports them.
+/// Returns the parameters that the request asks for, as far as this side supports them. What the connection manager says
+/// of the peer is in the view of this side (rdma_get_cm_event(3)).
 rdma_conn_param Endpoint::answer_to(const rdma_conn_param& request, const EncodedHandshake& handshake) const noexcept {
     rdma_conn_param parameters = parameters_for(handshake);
-    parameters.responder_resources = std::min(parameters.responder_resources, request.initiator_depth);
-    parameters.initiator_depth = std::min(parameters.initiator_depth, request.responder_resources);
+    parameters.responder_resources = std::min(parameters.responder_resources, request.responder_resources);
+    parameters.initiator_depth = std::min(parameters.initiator_depth, request.initiator_depth);
     return parameters;
 }
 
@@ -339,8 +340,8 @@ void Endpoint::on_event(CmEvent& event) noexcept {
 
 void Endpoint::on_response(const CmEvent& event) noexcept try {
     const Handshake handshake = decode(event.private_data);
-    const std::uint8_t reads = std::min(at_most(nic().limits().max_qp_init_rd_atom, RDMA_MAX_INIT_DEPTH),
-                                        event.parameters.responder_resources);
+    const std::uint8_t reads =
+        std::min(at_most(nic().limits().max_qp_init_rd_atom, RDMA_MAX_INIT_DEPTH), event.parameters.initiator_depth);
     Status status = queue_pair_->initialize(link_->id(), attributes_.access, nic().flush_flags());
     if (status.ok()) status = activate(event.parameters, reads);
     if (status.ok() && rdma_establish(link_->id()) != 0) status = Status::from_errno(errno, "rdma_establish");

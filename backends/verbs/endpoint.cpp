@@ -128,7 +128,7 @@ Status Endpoint::activate(const rdma_conn_param& peer, std::uint8_t reads_reques
     // Receives of a shared queue may be posted at any time, so the sender has to wait for them.
     const bool waits = attributes_.receiver_not_ready == ReceiverNotReady::Wait || peer.srq != 0;
     const ConnectionTerms terms{.waits_for_receiver = waits,
-                                .reads_served = at_most(nic().limits().max_qp_rd_atom, peer.initiator_depth),
+                                .reads_served = at_most(nic().limits().max_qp_rd_atom, peer.responder_resources),
                                 .reads_requested = reads_requested};
     const Translation translation{.silent = !support::reports_refusals(attributes_),
                                   .reliable = reliable(),
