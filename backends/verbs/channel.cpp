@@ -56,9 +56,9 @@ void Channel::collect() noexcept {
     ibv_cq* source = nullptr;
     void* context = nullptr;
     while (ibv_get_cq_event(hardware_.get(), &source, &context) == 0) {
-        ibv_ack_cq_events(source, 1);
         auto& queue = *static_cast<CompletionQueue*>(context);
         if (queue.disarm()) push(queue);
+        ibv_ack_cq_events(source, 1);  // until then, the queue is not destroyed
     }
 }
 

@@ -60,9 +60,10 @@ Status CompletionQueue::arm(Arm what) noexcept {
     do {
         if (now >= wanted) return {};
     } while (!armed_.compare_exchange_weak(now, wanted));
-    if (const int error = ibv_req_notify_cq(hardware_.get(), what == Arm::Solicited ? 1 : 0); error != 0)
-        return Status::from_errno(error, "ibv_req_notify_cq");
-    return {};
+    const int error = ibv_req_notify_cq(hardware_.get(), what == Arm::Solicited ? 1 : 0);
+    if (error == 0) return {};
+    disarm();
+    return Status::from_errno(error, "ibv_req_notify_cq");
 }
 
 Status CompletionQueue::resize(std::uint32_t capacity) noexcept {

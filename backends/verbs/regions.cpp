@@ -163,9 +163,11 @@ Status MemoryRegion::modify(const backend::ProtectionDomain& domain, Access acce
         if (!change_in_place(wanted, flags)) {
             auto fresh = register_pages(wanted.get(), region_->addr, region_->length, flags);
             if (!fresh.ok()) return fresh.status();
+            nic_->regions().erase(old_key);  // before another region can have the key
             region_ = std::move(*fresh);
+        } else {
+            nic_->regions().erase(old_key);
         }
-        nic_->regions().erase(old_key);
         enter(wanted, access, flags);
         return {};
     });

@@ -105,7 +105,9 @@ bool WorkQueue::collect() noexcept {
 
 /// Doubles the places. If the device does not support that many, takes the one that is needed.
 Status WorkQueue::add_places() noexcept {
-    const std::uint32_t needed = outstanding() + 1 - places_;
+    const std::uint32_t wanted = outstanding() + 1;  // looked at once: completions make it smaller
+    if (wanted <= places_) return {};
+    const std::uint32_t needed = wanted - places_;
     const std::uint32_t spare = std::min(std::max(places_, first_places), depth_ - std::min(places_, depth_));
     std::uint32_t added = std::max(needed, spare);
     Status status = completions_.reserve(added);
