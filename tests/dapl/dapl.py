@@ -25,7 +25,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "hosts"))
 import hosts as namespaces  # noqa: E402, from that directory
 
 SKIPPED = 77
-PATIENCE_S = 200  # a program that takes longer hangs
+PATIENCE_S = 200  # a program that says nothing for longer hangs
 RETRY_MS = "5000"  # dtest and dtestx announce the server's address shortly before the server listens
 PARAMETER_PORT = 15828  # where servers of dtest, dtestx and dtestcm send their parameters to clients
 
@@ -81,6 +81,7 @@ class Program:
             raise Failed(f"{self.describe()} hangs")
         more = os.read(self.process.stdout.fileno(), 65536).decode(errors="replace")
         self.said += more
+        self.ends_at = time.monotonic() + PATIENCE_S
         return bool(more)
 
     def await_words(self, words, before=0):
