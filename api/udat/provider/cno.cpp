@@ -169,7 +169,9 @@ DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& ev
         if (take(waiters, evd)) return success;
         if (deadline.passed()) return error(DAT_QUEUE_EMPTY);
         const int source = make_fd(waiters);
-        if (sleep_until_readable({&source, 1}, deadline) == Woken::Signal) return error(DAT_INTERRUPTED_CALL);
+        const Woken woken = sleep_until_readable({&source, 1}, deadline);
+        if (woken == Woken::Signal) return error(DAT_INTERRUPTED_CALL);
+        if (woken == Woken::Closed) break;
     }
     return success;
 } catch (const std::exception& problem) {
@@ -219,6 +221,7 @@ void Cno::set_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
         return;
     }
     if (agent_thread_.joinable()) return;
+    (void)make_fd(agents_);  // now, because nobody would learn that the thread has failed
     agent_stops_ = std::make_shared<std::atomic<bool>>(false);
     agent_thread_ = start_thread([this, stops = agent_stops_] { run_agent(stops); });
     const LockGuard lock(lock_);

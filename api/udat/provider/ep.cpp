@@ -151,7 +151,6 @@ EpParts Ep::parts() const noexcept {
 /// Returns the queue of a dispatcher or, if the consumer wants no events, one of the shared receives or the endpoint.
 std::shared_ptr<CompletionQueue> Ep::queue_of(Evd* evd, Srq* srq, DAT_COUNT depth,
                                               std::shared_ptr<CompletionQueue>& own) {
-    own.reset();
     if (evd != nullptr) return evd->completions();
     const auto capacity = static_cast<std::uint32_t>(std::max(depth, 1));
     auto queue = srq != nullptr ? srq->unwanted() : CompletionQueue::create(ia().device(), {.capacity = capacity});
@@ -165,10 +164,11 @@ std::shared_ptr<CompletionQueue> Ep::queue_of(Evd* evd, Srq* srq, DAT_COUNT dept
 
 DAT_RETURN Ep::rebuild(const EpParts& parts) {
     std::unique_ptr<Endpoint> made;
+    std::shared_ptr<CompletionQueue> own_recv_queue;
+    std::shared_ptr<CompletionQueue> own_request_queue;
     if (parts.pz != nullptr) {
-        const auto recv_queue = queue_of(parts.recv_evd, parts.srq, parts.attr.max_recv_dtos, own_recv_queue_);
-        const auto request_queue =
-            queue_of(parts.request_evd, nullptr, parts.attr.max_request_dtos, own_request_queue_);
+        const auto recv_queue = queue_of(parts.recv_evd, parts.srq, parts.attr.max_recv_dtos, own_recv_queue);
+        const auto request_queue = queue_of(parts.request_evd, nullptr, parts.attr.max_request_dtos, own_request_queue);
         if (recv_queue == nullptr || request_queue == nullptr)
             return error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
         auto endpoint = Endpoint::create({
@@ -197,6 +197,8 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     provide_cookies(request_cookies_, parts.request_evd, parts.attr.request_completion_flags);
     if (endpoint_ != nullptr) earlier_ += endpoint_->counters();
     std::swap(endpoint_, made);  // destroys the previous endpoint after releasing the lock
+    std::swap(own_recv_queue_, own_recv_queue);
+    std::swap(own_request_queue_, own_request_queue);
     recv_stream_ = std::move(recv_stream);
     request_stream_ = std::move(request_stream);
     pz_ = Use<Pz>(parts.pz);

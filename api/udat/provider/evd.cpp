@@ -521,6 +521,7 @@ void Evd::set_cno(Cno* cno) {
     {
         const LockGuard lock(lock_);
         std::swap(cno_, wanted);
+        if (cno_ && notifies() && quiet_ != events_.size()) cno_->trigger(handle());
     }
     if (wanted && wanted.get() != cno) wanted->detach(*this);
     if (cno != nullptr) watch_for_cno();
@@ -536,6 +537,10 @@ void Evd::watch_for_cno() noexcept {
 bool Evd::has_new_completions() noexcept {
     if (completions_ == nullptr || !completions_->channel().take_event().ok()) return false;  // it is still armed
     (void)watch_completions();
+    {
+        const LockGuard lock(lock_);
+        if (waiting_) news_.set(true);  // for a thread that has begun to wait since it was looked for
+    }
     if (!has_cookies_) return true;
     const BiasedLock::SlowPathGuard taking(taking_);
     (void)collect();

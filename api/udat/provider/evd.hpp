@@ -167,7 +167,7 @@ public:
     ~EvdLink();
 
     Evd* get() const noexcept { return resolve<Evd>(handle_); }
-    DAT_EVD_HANDLE handle() const noexcept { return handle_of(get()); }
+    DAT_EVD_HANDLE handle() const noexcept { return get() == nullptr ? DAT_HANDLE_NULL : handle_; }
     explicit operator bool() const noexcept { return get() != nullptr; }
 
     /// Like Evd::try_post(). Also returns false if the dispatcher was destroyed.

@@ -86,8 +86,9 @@ DAT_RETURN run(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments) 
             return with<Ep>(handle, [&](Ep& ep) { return write_with_immediate(ep, arguments); });
         case DAT_IB_FETCH_AND_ADD_OP: return with<Ep>(handle, [&](Ep& ep) { return fetch_and_add(ep, arguments); });
         case DAT_IB_CMP_AND_SWAP_OP: return with<Ep>(handle, [&](Ep& ep) { return compare_and_swap(ep, arguments); });
-        case DAT_IB_OPEN_QUERY_OP: return open_query(static_cast<DAT_NAME_PTR>(handle), arguments);
-        case DAT_IB_CLOSE_QUERY_OP: return close(handle);
+        case DAT_IB_OPEN_QUERY_OP:
+            return guarded([&] { return open_query(static_cast<DAT_NAME_PTR>(handle), arguments); });
+        case DAT_IB_CLOSE_QUERY_OP: return guarded([&] { return close(handle); });
         case DAT_IB_QUERY_COUNTERS_OP: return query(handle, arguments);
         case DAT_IB_PRINT_COUNTERS_OP: return print(handle, arguments);
         // The sampled counters are counters of ports, which no device has.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/udat/provider/ia.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <random>
@@ -88,7 +90,9 @@ std::uint16_t Ia::next_port() {
     constexpr std::uint32_t first = 32768;
     constexpr std::uint32_t count = 49152 - first;
     static std::atomic<std::uint32_t> next{std::random_device()()};
-    return static_cast<std::uint16_t>(first + next.fetch_add(1) % count);
+    constexpr std::uint32_t apart = 257;  // forked processes begin at different ports
+    return static_cast<std::uint16_t>(first +
+                                      (next.fetch_add(1) + apart * static_cast<std::uint32_t>(getpid())) % count);
 }
 
 void Ia::disown(Object& object) noexcept {

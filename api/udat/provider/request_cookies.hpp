@@ -19,17 +19,15 @@ struct RequestCookie {
 /// cookie. Completions arrive in the order of the posts; suppressed ones are skipped.
 class RequestCookies {
 public:
-    /// Throws std::bad_alloc.
-    [[gnu::noinline]] std::uint64_t add(const RequestCookie& cookie) {
-        const LockGuard lock(lock_);
-        open_.push_back(cookie);
-        return first_ + open_.size() - 1;
-    }
-
-    /// Called if the request that was added last could not be posted.
-    [[gnu::noinline]] void withdraw() noexcept {
-        const LockGuard lock(lock_);
-        open_.pop_back();
+    /// Replaces the cookie `context` by a number and calls post(), which posts the request. One at a time, so that the
+    /// numbers have the order of the posts. Throws std::bad_alloc.
+    template <class Post>
+    Status post(std::uint64_t& context, bool quiet, Post post) {
+        const LockGuard ordered(posting_);
+        context = add({.value = context, .quiet = quiet});
+        const Status status = post();
+        if (!status.ok()) withdraw();
+        return status;
     }
 
     /// The cookie of an open request.
@@ -49,6 +47,19 @@ public:
     }
 
 private:
+    [[gnu::noinline]] std::uint64_t add(const RequestCookie& cookie) {
+        const LockGuard lock(lock_);
+        open_.push_back(cookie);
+        return first_ + open_.size() - 1;
+    }
+
+    /// Removes the request that was added last.
+    [[gnu::noinline]] void withdraw() noexcept {
+        const LockGuard lock(lock_);
+        open_.pop_back();
+    }
+
+    Mutex posting_;
     mutable SpinLock lock_;
     std::deque<RequestCookie> open_ VIADUCT_GUARDED_BY(lock_);
     std::uint64_t first_ VIADUCT_GUARDED_BY(lock_) = 0;  // number of the oldest request

@@ -27,10 +27,6 @@ SegmentLimit most_segments(Opcode opcode, const DAT_EP_ATTR& attr) noexcept {
     return limit.value != 0 ? limit : SegmentLimit{attr.max_request_iov, "max_request_iov"};
 }
 
-[[gnu::cold, gnu::noinline]] DAT_RETURN out_of_memory() noexcept {
-    return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY), "out of memory");
-}
-
 [[gnu::cold, gnu::noinline]] DAT_RETURN refuse_length(const char* what, std::uint64_t bytes, const char* where,
                                                       std::uint64_t room) noexcept {
     return failed(error(DAT_LENGTH_ERROR),
@@ -42,13 +38,13 @@ RemoteAddress place_of(const DAT_RMR_TRIPLET& triplet) noexcept {
     return {.address = triplet.virtual_address, .key = triplet.rmr_context};
 }
 
-/// Replaces the cookie by a number if the queue has cookies. Returns false if out of memory.
-bool add_cookie(RequestCookies* cookies, std::uint64_t& context, DAT_COMPLETION_FLAGS flags) noexcept try {
-    if (cookies != nullptr)
-        context = cookies->add({.value = context, .quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0});
-    return true;
+/// Calls post(), with a number instead of the cookie if the queue has cookies.
+template <class Post>
+Status post_with(RequestCookies* cookies, std::uint64_t& context, DAT_COMPLETION_FLAGS flags, Post post) noexcept try {
+    if (cookies == nullptr) return post();
+    return cookies->post(context, (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0, post);
 } catch (const std::bad_alloc&) {
-    return false;
+    return {Code::NoResources, "out of memory"};
 }
 
 }  // namespace
@@ -96,12 +92,9 @@ DAT_RETURN Ep::hand_over(SendRequest& request, const Segments& pieces, DAT_COMPL
     request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
     request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
     if (own_request_queue_ != nullptr) discard(*own_request_queue_);
-    if (!add_cookie(request_cookies_.get(), request.context, flags)) return out_of_memory();
-    if (const Status status = endpoint_->post_send(request); !status.ok()) {
-        if (request_cookies_ != nullptr) request_cookies_->withdraw();
-        return refuse_post(status, QueueKind::Send);
-    }
-    return success;
+    const Status status =
+        post_with(request_cookies_.get(), request.context, flags, [&] { return endpoint_->post_send(request); });
+    return status.ok() ? success : refuse_post(status, QueueKind::Send);
 }
 
 bool Ep::restore_cookie(Completion& completion) noexcept {
@@ -162,12 +155,9 @@ DAT_RETURN Ep::post_any_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const
     const Segments pieces(iov, segments);
     if (own_recv_queue_ != nullptr) discard(*own_recv_queue_);
     ReceiveRequest request{.context = cookie.as_64, .sges = pieces.span()};
-    if (!add_cookie(recv_cookies_.get(), request.context, flags)) return out_of_memory();
-    if (const Status status = endpoint_->post_receive(request); !status.ok()) {
-        if (recv_cookies_ != nullptr) recv_cookies_->withdraw();
-        return refuse_post(status, QueueKind::Receive);
-    }
-    return success;
+    const Status status =
+        post_with(recv_cookies_.get(), request.context, flags, [&] { return endpoint_->post_receive(request); });
+    return status.ok() ? success : refuse_post(status, QueueKind::Receive);
 }
 
 // ---- Simple requests: one segment, default flags, and a connected endpoint -----------------------------------------
