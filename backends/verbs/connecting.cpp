@@ -90,8 +90,8 @@ rdma_conn_param Endpoint::parameters_for(const EncodedHandshake& handshake) cons
     return parameters;
 }
 
-/// Returns the parameters that the request asks for, as far as this side supports them. What the connection manager says
-/// of the peer is in the view of this side (rdma_get_cm_event(3)).
+/// Returns the parameters that the request asks for, as far as this side supports them. What the connection manager
+/// says of the peer is in the view of this side (rdma_get_cm_event(3)).
 rdma_conn_param Endpoint::answer_to(const rdma_conn_param& request, const EncodedHandshake& handshake) const noexcept {
     rdma_conn_param parameters = parameters_for(handshake);
     parameters.responder_resources = std::min(parameters.responder_resources, request.responder_resources);
