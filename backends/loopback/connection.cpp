@@ -96,16 +96,11 @@ bool Connection::is_still_polled() noexcept {
     return owner_->endpoint != nullptr && owner_->endpoint->is_still_polled(*this);
 }
 
-void Connection::hang_up() noexcept {
+void Connection::hang_up(const Peer* gone) noexcept {
     const SharedLock serving(device_.serving());
     const LockGuard lock(owner_->mutex);
+    if (gone != nullptr && peer_.get() != gone) return;
     if (owner_->endpoint != nullptr) owner_->endpoint->peer_hung_up(*this);
-}
-
-void Connection::peer_died(const Peer& peer) noexcept {
-    const SharedLock serving(device_.serving());
-    const LockGuard lock(owner_->mutex);
-    if (peer_.get() == &peer && owner_->endpoint != nullptr) owner_->endpoint->peer_hung_up(*this);
 }
 
 void Connection::answer_map_request(const MapMessage& request) {

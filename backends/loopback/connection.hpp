@@ -106,8 +106,8 @@ public:
     /// stopped and the peer was asked to ring for every message. Then serve() must be called after Fence::heavy().
     bool is_still_polled() noexcept;
 
-    /// Called when a peer is gone.
-    void peer_died(const Peer& peer) noexcept;
+    /// Called when the peer is gone. `gone`: the one that is, if it may be that of another connection.
+    void hang_up(const Peer* gone = nullptr) noexcept;
 
 private:
     struct Attempt;
@@ -124,7 +124,6 @@ private:
                 .peer_number = peer_number_,
                 .asymmetric_fences = asymmetric_};
     }
-    void hang_up() noexcept;
     Status attempt() VIADUCT_REQUIRES(owner_->mutex);
     void call_at(const Deadline& deadline) VIADUCT_REQUIRES(owner_->mutex);
     void ask_again() VIADUCT_REQUIRES(owner_->mutex);

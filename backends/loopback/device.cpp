@@ -255,7 +255,7 @@ void Device::for_each_connection(Visit visit) noexcept {
 }
 
 void Device::peer_died(const Peer& peer) noexcept {
-    for_each_connection([&peer](Connection& connection) { connection.peer_died(peer); });
+    for_each_connection([&peer](Connection& connection) { connection.hang_up(&peer); });
 }
 
 void Device::await_quiet_work_queues() noexcept {
