@@ -17,25 +17,29 @@ namespace {
 #ifdef VIADUCT_GUARDED_COPIES
 std::atomic<const FaultTable*> tables;
 
-/// Continues elsewhere if the instruction, or the call that it is part of, may fault. A call that has not returned has
-/// the instruction behind it on top of the stack, which is not looked at if it is what is not there.
-bool divert(const void* fault, void* context) noexcept {
-    constexpr greg_t near = 1 << 20;
-    const auto place = [](const std::int32_t& field) { return reinterpret_cast<greg_t>(&field) + field; };
-    auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-    const greg_t distance = reinterpret_cast<greg_t>(fault) - registers[REG_RSP];
-    greg_t caller = 0;
-    if (distance < -near || distance > near)
-        std::memcpy(&caller, reinterpret_cast<const void*>(registers[REG_RSP]), sizeof caller);
+/// The entry of an instruction that may fault, or null.
+const Guarded* find(greg_t instruction) noexcept {
     for (const FaultTable* table = tables; table != nullptr; table = table->next)
-        for (const Guarded& one : std::span(table->begin, table->end)) {
-            const bool called = place(one.instruction) == caller;
-            if (!called && place(one.instruction) != registers[REG_RIP]) continue;
-            registers[REG_RIP] = place(one.continuation);
-            if (called) registers[REG_RSP] += static_cast<greg_t>(sizeof caller);
-            return true;
-        }
-    return false;
+        for (const Guarded& one : std::span(table->begin, table->end))
+            if (reinterpret_cast<greg_t>(&one.instruction) + one.instruction == instruction) return &one;
+    return nullptr;
+}
+
+/// Continues elsewhere if the instruction, or the call that it is part of, may fault. A call that has not returned has
+/// the instruction behind it on top of the stack; if the stack is what is not there, reading it comes here again.
+bool divert(void* context) noexcept {
+    auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+    const Guarded* entry = find(registers[REG_RIP]);
+    if (entry == nullptr) {
+        greg_t caller = 0;
+        const auto* const top = reinterpret_cast<const std::byte*>(registers[REG_RSP]);
+        if (!copy_unit<sizeof caller>(reinterpret_cast<std::byte*>(&caller), top)) return false;
+        entry = find(caller);
+        if (entry == nullptr) return false;
+        registers[REG_RSP] += static_cast<greg_t>(sizeof caller);
+    }
+    registers[REG_RIP] = reinterpret_cast<greg_t>(&entry->continuation) + entry->continuation;
+    return true;
 }
 
 void add(FaultTable& table) noexcept {
@@ -44,7 +48,7 @@ void add(FaultTable& table) noexcept {
     tables = &table;
 }
 #else
-bool divert(const void*, void*) noexcept { return false; }
+bool divert(void*) noexcept { return false; }
 void add(FaultTable&) noexcept {}
 #endif
 
@@ -81,7 +85,7 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
 
 void on_fault(int signal, siginfo_t* info, void* context) {
     if (info->si_code > 0) {
-        if (divert(info->si_addr, context)) return;
+        if (divert(context)) return;
         if (auto* const place = std::exchange(recovery, nullptr)) _longjmp(*place, 1);
     }
     pass_on(signal, info, context);
@@ -95,6 +99,7 @@ void catch_faults(FaultTable& table) noexcept {
     if (!catches_faults) return;
     static constinit ProcessMutex mutex;
     const LockGuard lock(mutex);
+    add(own_faults);  // the one of divert()
     add(table);
     struct sigaction action {};
     action.sa_sigaction = on_fault;

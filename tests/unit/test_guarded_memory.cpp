@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/base/guarded_memory.hpp"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -76,6 +77,50 @@ TEST_CASE("guarded_memory: copies to and from what is not there fail") {
         std::thread([] { copy_at_edge(Edge(PROT_NONE), true); }).join();
     });
 }
+
+TEST_CASE("guarded_memory: what is not there may lie beside the stack") {
+    in_a_process([] {
+        catch_faults();
+        constexpr std::size_t size = 64 * page;
+        auto* const stack = static_cast<std::byte*>(
+            mmap(nullptr, size + 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        require(stack != MAP_FAILED && mprotect(stack + size, 3 * page, PROT_NONE) == 0, "memory");
+        pthread_attr_t attributes;
+        require(pthread_attr_init(&attributes) == 0 && pthread_attr_setstack(&attributes, stack, size) == 0, "a stack");
+        const auto copy = [](void* missing) -> void* {
+            std::vector<std::byte> other(3 * page);
+            for (const std::size_t length : lengths)
+                require(!copy_guarded(static_cast<std::byte*>(missing), other.data(), length), "it fails");
+            return nullptr;
+        };
+        pthread_t thread{};
+        require(pthread_create(&thread, &attributes, copy, stack + size) == 0 && pthread_join(thread, nullptr) == 0,
+                "a thread");
+    });
+}
+
+#ifdef VIADUCT_GUARDED_COPIES
+TEST_CASE("guarded_memory: the program's own handler gets the overflow of a stack") {
+    in_a_process([] {
+        static sigjmp_buf place;
+        static std::byte alternate[64 * page];
+        stack_t other{};
+        other.ss_sp = alternate;
+        other.ss_size = sizeof alternate;
+        require(sigaltstack(&other, nullptr) == 0, "sigaltstack");
+        struct sigaction action {};
+        action.sa_handler = [](int) { siglongjmp(place, 1); };
+        require(sigaction(SIGSEGV, &action, nullptr) == 0, "sigaction");
+        catch_faults();
+        static const Edge edge(PROT_NONE);
+        if (sigsetjmp(place, 1) == 0) {
+            // As behind the prologue of a function whose frame is not there.
+            asm volatile("movq %0, %%rsp\n movb $1, 128(%%rsp)" ::"r"(edge.at(page)) : "memory");
+            require(false, "not reached");
+        }
+    });
+}
+#endif
 
 TEST_CASE("guarded_memory: other accesses fail, too") {
     in_a_process([] {
