@@ -390,8 +390,10 @@ def test_connecting_in_vain(tool):
 
 
 def test_interrupt_prints_what_was_measured(tool):
-    for options in [], ["--mode", "blocking"], ["-n", "1000000000", "--warmup", "1"], ["-t", "connect", "-d", "1000"]:
-        with Terminal([tool.path, "--local", "--json", *(options or ["-d", "1000"])], 80) as terminal:
+    endless = ["-d", "1000"]
+    many = ["-n", "1000000000", "--warmup", "1"]
+    for options in endless, [*endless, "--mode", "blocking"], [*endless, "-t", "connect"], many:
+        with Terminal([tool.path, "--local", "--json", *options], 80) as terminal:
             terminal.read_until("%")  # some of it has been measured
             terminal.write("\x03")  # for the local server, too
             results = json.loads("{" + terminal.read().partition("{")[2])["results"]
