@@ -8,8 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <csignal>
 #include <utility>
 
@@ -34,7 +34,7 @@ struct Calls {
     }
 
     ProcessMutex mutex{forget_all, this};  // guards the members of the calls, too
-    std::condition_variable_any left;
+    std::atomic<std::uint32_t> left{0};    // the closed calls that have ended; a child inherits no waiter
     WaitingCall* first VIADUCT_GUARDED_BY(mutex) = nullptr;
 };
 Calls& calls = *new Calls;
@@ -78,6 +78,7 @@ WaitingCall::~WaitingCall() {
         (previous_ == nullptr ? calls.first : previous_->next_) = next_;
         if (next_ != nullptr) next_->previous_ = previous_;
         if (!closed_) return;
+        ++calls.left;
     }
     calls.left.notify_all();
 }
@@ -90,18 +91,22 @@ bool WaitingCall::closed() const noexcept {
 bool wait_closed() noexcept { return innermost != nullptr && innermost->closed(); }
 
 void end_waits(const void* handle) noexcept {
-    const LockGuard lock(calls.mutex);
-    const auto release = [handle]() VIADUCT_REQUIRES(calls.mutex) {
-        bool found = false;
-        for (WaitingCall* call = calls.first; call != nullptr; call = call->next_) {
-            if (call->handle_ != handle) continue;
-            found = true;
-            if (std::exchange(call->closed_, true) || !call->wake_) continue;
-            eventfd_write(call->wake_.get(), 1);
+    while (true) {
+        std::uint32_t left = 0;
+        {
+            const LockGuard lock(calls.mutex);
+            bool found = false;
+            for (WaitingCall* call = calls.first; call != nullptr; call = call->next_) {
+                if (call->handle_ != handle) continue;
+                found = true;
+                if (std::exchange(call->closed_, true) || !call->wake_) continue;
+                eventfd_write(call->wake_.get(), 1);
+            }
+            if (!found) return;
+            left = calls.left;
         }
-        return found;
-    };
-    while (release()) calls.left.wait(calls.mutex);
+        calls.left.wait(left);
+    }
 }
 
 /// The descriptors that a sleeping call watches besides those it was asked to watch.
