@@ -372,9 +372,9 @@ CompletionCode SendQueue::refusal() const noexcept { return fault_code(ring_.fau
 void SendQueue::detach(CompletionCode in_flight) noexcept {
     CompletionCode refused = CompletionCode::Success;
     if (connection_ != nullptr) {
+        refused = refusal();  // the peer says first which slots it has consumed, so this is of the next one
         read_consumed();
         retire();
-        refused = refusal();
     }
     flush_all(in_flight, refused);
     suspend();
