@@ -63,6 +63,9 @@ public:
 
     bool closed_on_purpose_by_peer() const noexcept { return segment().closing[1 - role_].load() != 0; }
 
+    /// While it is due, this end asks for no files: the peer takes its first message for the answer to its request.
+    void set_answer_due(bool due) noexcept { answer_due_.store(due, std::memory_order_release); }
+
     /// Changes the state of the handshake. Returns false if it is not in the state `from`.
     bool advance(wire::Handshake from, wire::Handshake to) noexcept {
         return segment().handshake.compare_exchange_strong(from, to);
@@ -95,7 +98,7 @@ public:
         if (peer_->is_this_process()) return reinterpret_cast<std::byte*>(address);
         if (!region.is_mappable()) return nullptr;
         if (std::byte* found = peer_->mapped(key, address, length, to_write)) return found;
-        if (peer_->should_request(key)) request_mapping(key);
+        if (!answer_due_.load(std::memory_order_acquire) && peer_->should_request(key)) request_mapping(key);
         return nullptr;
     }
 
@@ -169,6 +172,7 @@ private:
     std::shared_ptr<Peer> peer_;
     std::uint32_t peer_number_ = 0;
     std::uint32_t peer_domain_ = 0;
+    std::atomic<bool> answer_due_{false};
     bool asymmetric_ = false;
     bool peer_shares_receives_ = false;
     EndpointAttributes remote_attributes_;

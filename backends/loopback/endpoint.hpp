@@ -62,7 +62,6 @@ public:
     /// of the connection rang. Does what does not need the other locks. Returns false if serve() must be called, too.
     bool serve_directly() noexcept;
     void peer_hung_up(Connection& connection) noexcept;
-    void lost() noexcept;  ///< this side cannot continue the connection
 
     /// Announces the number of posted receives to the future peer.
     void advertise(Connection& connection) noexcept;
@@ -81,6 +80,7 @@ private:
     unsigned local_uses(const RegionView& region) const noexcept;
     template <class Change>
     void with_queues_locked(Change change) noexcept VIADUCT_UNCHECKED;
+    void lost() noexcept;  ///< this side cannot continue the connection
     [[nodiscard]] std::shared_ptr<Connection> end_connection(bool on_purpose, bool reject_receives,
                                                              CompletionCode in_flight) noexcept;
     void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false) noexcept;
