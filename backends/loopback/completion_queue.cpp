@@ -68,6 +68,12 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
     return taken;
 }
 
+/// The rest of an array, for completions of work queues. None if more were queued when taking made room: those are
+/// older.
+inline std::span<Completion> CompletionQueue::rest(std::span<Completion> out, std::size_t taken) const noexcept {
+    return out.subspan(taken, items_.empty() ? std::dynamic_extent : 0);
+}
+
 // Queued completions are taken first. Those of work queues then go directly into the consumer's array. While enough
 // completions are queued, most polls skip the work queues, because reading a slot that the peer is about to write slows
 // the peer down.
@@ -80,13 +86,16 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     {
         const LockGuard guard(lock_);
         count_poll();
-        if (!is(oversubscribed)) [[likely]] {
-            const std::size_t taken = take(out);
-            const bool look = taken < out.size() || polls() % look_every == 0;
-            return look ? taken + find(out.subspan(taken)) : taken;
-        }
+        if (!is(oversubscribed)) [[likely]]
+            return poll_each(out);
     }
     return poll_many(out);
+}
+
+inline std::size_t CompletionQueue::poll_each(std::span<Completion> out) noexcept {
+    const std::size_t taken = take(out);
+    const std::span<Completion> free = rest(out, taken);
+    return !free.empty() || polls() % look_every == 0 ? taken + find(free) : taken;
 }
 
 /// The common case is a queued completion that needs nothing else, or a completion queue of one work queue, which may
@@ -140,8 +149,7 @@ std::size_t CompletionQueue::poll_many(std::span<Completion> out) noexcept {
     std::size_t found = 0;
     {
         const LockGuard guard(lock_);
-        if (!is(oversubscribed)) return 0;  // not any more
-        found = poll_ready(out, others);
+        found = is(oversubscribed) ? poll_ready(out, others) : poll_each(out);  // another thread may have detached one
     }
     if (others.count == 0) return found;
     serve(others);
@@ -155,15 +163,15 @@ std::size_t CompletionQueue::poll_many(std::span<Completion> out) noexcept {
 std::size_t CompletionQueue::poll_ready(std::span<Completion> out, Others& others) noexcept {
     const std::size_t taken = take(out);
     if (!out.empty() && taken == out.size() && polls() % look_every != 0) return taken;
-    const std::span<Completion> rest = out.subspan(taken);
-    set_output(rest);
+    const std::span<Completion> free = rest(out, taken);
+    set_output(free);
     poll_busy();
-    const bool found = output_ != rest.data();
+    const bool found = output_ != free.data();
     const bool in_turn = polls() % (found ? look_every : answer_every) == 0;
     if (ready_->busy_count == 0 || in_turn) answer_doorbell(others);
     if (in_turn && !ready_->revisited.empty()) revisit_one();
     if (polls() % check_idle_every == 0) retire_idle();
-    return taken + end_output(rest);
+    return taken + end_output(free);
 }
 
 void CompletionQueue::poll_busy() noexcept {
@@ -270,7 +278,7 @@ bool CompletionQueue::make_room() noexcept {
 
 void CompletionQueue::lose(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept {
     from.count_polled();
-    if (items_.size() < capacity_) return log(LogLevel::Error, "out of memory: a completion is lost");
+    if (items_.size() < capacity_) log(LogLevel::Error, "out of memory: a completion is lost");
     device_.raise({.kind = AsyncEventKind::CompletionQueueOverrun,
                    .endpoint_context = endpoint_context,
                    .completion_queue_context = context_,

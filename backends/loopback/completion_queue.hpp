@@ -262,6 +262,7 @@ private:
         std::size_t count = 0;
     };
 
+    std::size_t poll_each(std::span<Completion> out) noexcept VIADUCT_REQUIRES(lock_);
     [[gnu::noinline]] std::size_t poll_many(std::span<Completion> out) noexcept;
     [[gnu::noinline]] std::size_t poll_ready(std::span<Completion> out, Others& others) noexcept
         VIADUCT_REQUIRES(lock_);
@@ -272,6 +273,7 @@ private:
     [[gnu::noinline]] void retire_idle() noexcept VIADUCT_REQUIRES(lock_);
     void serve(const Others& others) noexcept;
     std::size_t take(std::span<Completion> out) noexcept VIADUCT_REQUIRES(lock_);
+    std::span<Completion> rest(std::span<Completion> out, std::size_t taken) const noexcept VIADUCT_REQUIRES(lock_);
     std::size_t find(std::span<Completion> out) noexcept VIADUCT_REQUIRES(lock_);
     void set_output(std::span<Completion> out) noexcept VIADUCT_REQUIRES(lock_) {
         output_ = out.data();
