@@ -269,10 +269,8 @@ bool CompletionQueue::has_room() noexcept {
 
 /// Makes room for one more item. Returns false if the queue is full or memory runs out.
 bool CompletionQueue::make_room() noexcept {
-    room_ = capacity_;
-    if (items_.size() >= capacity_) return false;
-    const bool reserved = items_.reserve(items_.size() + 1);
-    room_ = std::min<std::size_t>(capacity_, items_.size() + items_.room());
+    const bool reserved = items_.size() < capacity_ && items_.reserve(items_.size() + 1);
+    if (!is(armed)) room_ = std::min<std::size_t>(capacity_, items_.size() + items_.room());
     return reserved;
 }
 
@@ -298,6 +296,7 @@ Status CompletionQueue::arm(Arm what) noexcept {
         if (!is(armed)) {
             channel_->take_back_event(*this);
             set(armed, true);
+            room_ = 0;
             armed_for_ = what;
             device_.agent().sleep_begins();
             for (WorkQueue* queue : is(oversubscribed) ? ready_->all_busy() : std::span(attached_))

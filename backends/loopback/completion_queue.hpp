@@ -157,7 +157,7 @@ public:
     bool can_add_success() const noexcept { return observer_ == nullptr || record_ != nullptr; }
 
     /// Reports whether there is a place for a completion, which wakes nobody.
-    bool is_quiet() const noexcept VIADUCT_REQUIRES(lock_) { return items_.size() < room_ && !is(armed); }
+    bool is_quiet() const noexcept VIADUCT_REQUIRES(lock_) { return items_.size() < room_; }
 
     /// Wakes a consumer that sleeps if there are completions for it. Returns whether there are
     /// any.
@@ -299,7 +299,7 @@ private:
     const std::uint64_t if_recorded_ = PackedCompletion::observed_if(record_ != nullptr);
     BiasedLock lock_;
     std::uint32_t capacity_ VIADUCT_GUARDED_BY(lock_);
-    std::size_t room_ VIADUCT_GUARDED_BY(lock_) = 0;  // how many items fit without make_room(); at most capacity_
+    std::size_t room_ VIADUCT_GUARDED_BY(lock_) = 0;  // how many items need neither make_room() nor signal_items()
     Fifo<Item> items_ VIADUCT_GUARDED_BY(lock_){16};
     std::size_t solicited_ VIADUCT_GUARDED_BY(lock_) = 0;  // number of solicited or failed items
     std::atomic<std::uint32_t> orphans_{0};

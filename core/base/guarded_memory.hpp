@@ -150,7 +150,8 @@ inline constexpr std::uint32_t most_copied_short = 64;
 [[gnu::always_inline]] inline bool copy_short(std::byte* target, const std::byte* source,
                                               std::uint64_t length) noexcept {
     if (length > 16) {
-        if (length <= 32) return copy_ends<16>(target, source, length);
+        if (length <= 32) [[unlikely]]
+            return copy_ends<16>(target, source, length);
         return copy_ends<16>(target, source, 32) && copy_ends<16>(target + length - 32, source + length - 32, 32);
     }
     if (length >= 8) return copy_ends<8>(target, source, length);
