@@ -44,57 +44,73 @@ std::unique_ptr<ConnectionRequest> Cr::release() noexcept {
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
-DAT_RETURN calls::cr_accept(Cr& request, DAT_EP_HANDLE ep, DAT_COUNT private_data_size, const DAT_PVOID private_data) {
-    Ep* endpoint = resolve_in<Ep>(request.ia(), ep);
-    const bool brings_one = ep != DAT_HANDLE_NULL;
-    if (brings_one && endpoint == nullptr)
-        return invalid_handle(DAT_INVALID_HANDLE_EP, "ep_handle is no endpoint of this adapter");
-    if (brings_one && request.ep() != nullptr)
-        return invalid_handle(DAT_INVALID_HANDLE_EP, "the request has an endpoint already");
-    if (!brings_one) endpoint = request.ep();
-    if (endpoint == nullptr)
-        return invalid_handle(DAT_INVALID_HANDLE_EP, "the request has no endpoint, and ep_handle is null");
-    PrivateData data;
-    if (const DAT_RETURN result =
-            read_private_data(request.ia(), private_data_size, private_data, DAT_INVALID_ARG3, data);
-        result != success)
-        return result;
-    if (brings_one && endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
-    Ia& ia = request.ia();
-    if (const DAT_RETURN result = endpoint->accept(request, data); result != success) return result;
-    (void)claim<Cr>(request.handle());
-    ia.note(DCNT_IA_SP_CR_ACCEPTED);
-    return success;
+namespace {
+
+/// Calls a function that answers a request, and destroys the request if it has succeeded.
+template <class Function>
+DAT_RETURN answer(DAT_CR_HANDLE cr, Function function) {
+    const DAT_RETURN result = guarded([&] {
+        const WaitOn<Cr> call(cr, OnSignal::Continue);  // claim(), in another thread, waits for it
+        Cr* request = call.object();
+        return request == nullptr ? invalid_handle(DAT_INVALID_HANDLE_CR) : request->answer(function);
+    });
+    if (result == success) (void)claim<Cr>(cr);
+    return result;
 }
 
-DAT_RETURN calls::cr_reject(Cr& request, DAT_COUNT private_data_size, const DAT_PVOID private_data) {
-    PrivateData data;
-    if (const DAT_RETURN result =
-            read_private_data(request.ia(), private_data_size, private_data, DAT_INVALID_ARG2, data);
-        result != success)
-        return result;
-    if (const Status status = request.request().reject(data); !status.ok()) return to_return(status);
-    const auto rejected = claim<Cr>(request.handle());
-    if (rejected == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
-    rejected->ia().note(DCNT_IA_SP_CR_REJECTED);
-    log_refusal(*rejected->release(), "rejected by the program");
-    return success;
-}
+}  // namespace
 
-DAT_RETURN calls::cr_handoff(Cr& request, DAT_CONN_QUAL handoff) {
-    const DAT_CR_HANDLE cr = request.handle();
-    Ia& ia = request.ia();
-    return ia.acceptor().hold([&] {
-        Psp* target = ia.find<Psp>([&](const Psp& psp) { return psp.conn_qual() == handoff; });
-        if (target == nullptr)
-            return invalid_parameter(DAT_INVALID_ARG2, explain("the adapter has no public service point %llu",
-                                                               static_cast<unsigned long long>(handoff)));
-        const auto handed = claim<Cr>(cr);
-        if (handed == nullptr) return invalid_handle(DAT_INVALID_HANDLE_CR);
-        auto redirected = handed->release();
-        Internals::redirect(*redirected, service_of(port_of(handoff)));
-        (void)target->receive(std::move(redirected));
+DAT_RETURN calls::cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT private_data_size,
+                            const DAT_PVOID private_data) {
+    return answer(cr, [&](Cr& request) {
+        Ia& ia = request.ia();
+        Ep* endpoint = resolve_in<Ep>(ia, ep);
+        const bool brings_one = ep != DAT_HANDLE_NULL;
+        if (brings_one && endpoint == nullptr)
+            return invalid_handle(DAT_INVALID_HANDLE_EP, "ep_handle is no endpoint of this adapter");
+        if (brings_one && request.ep() != nullptr)
+            return invalid_handle(DAT_INVALID_HANDLE_EP, "the request has an endpoint already");
+        if (!brings_one) endpoint = request.ep();
+        if (endpoint == nullptr)
+            return invalid_handle(DAT_INVALID_HANDLE_EP, "the request has no endpoint, and ep_handle is null");
+        PrivateData data;
+        if (const DAT_RETURN result = read_private_data(ia, private_data_size, private_data, DAT_INVALID_ARG3, data);
+            result != success)
+            return result;
+        if (brings_one && endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
+        if (const DAT_RETURN result = endpoint->accept(request, data); result != success) return result;
+        ia.note(DCNT_IA_SP_CR_ACCEPTED);
         return success;
+    });
+}
+
+DAT_RETURN calls::cr_reject(DAT_CR_HANDLE cr, DAT_COUNT private_data_size, const DAT_PVOID private_data) {
+    return answer(cr, [&](Cr& request) {
+        Ia& ia = request.ia();
+        PrivateData data;
+        if (const DAT_RETURN result = read_private_data(ia, private_data_size, private_data, DAT_INVALID_ARG2, data);
+            result != success)
+            return result;
+        if (const Status status = request.request().reject(data); !status.ok()) return to_return(status);
+        ia.note(DCNT_IA_SP_CR_REJECTED);
+        log_refusal(request.request(), "rejected by the program");
+        return success;
+    });
+}
+
+DAT_RETURN calls::cr_handoff(DAT_CR_HANDLE cr, DAT_CONN_QUAL handoff) {
+    return answer(cr, [&](Cr& request) {
+        Ia& ia = request.ia();
+        return ia.acceptor().hold([&] {
+            Psp* target = ia.find<Psp>([&](const Psp& psp) { return psp.conn_qual() == handoff; });
+            if (target == nullptr)
+                return invalid_parameter(DAT_INVALID_ARG2, explain("the adapter has no public service point %llu",
+                                                                   static_cast<unsigned long long>(handoff)));
+            auto redirected = request.release();
+            Internals::redirect(*redirected, service_of(port_of(handoff)));
+            (void)target->receive(std::move(redirected));
+            return success;
+        });
     });
 }
 

@@ -7,6 +7,7 @@
 
 #include "api/udat/provider/ep.hpp"
 #include "api/udat/provider/object.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 
@@ -33,11 +34,24 @@ public:
     std::uint16_t local_port() const noexcept { return local_port_; }
     void query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM& param) noexcept;
 
+    /// Calls a function that answers the request, which one thread at a time does. Once it has succeeded, all others
+    /// get DAT_INVALID_HANDLE.
+    template <class Function>
+    DAT_RETURN answer(Function function) {
+        const LockGuard answering(answering_);
+        if (request_ == nullptr)
+            return invalid_handle(DAT_INVALID_HANDLE_CR, "another thread has answered the request");
+        const DAT_RETURN result = function(*this);
+        if (result == success) (void)release();
+        return result;
+    }
+
     /// Releases the request, for another service point, and the endpoint that was reserved for it.
     std::unique_ptr<ConnectionRequest> release() noexcept;
 
 private:
-    std::unique_ptr<ConnectionRequest> request_;
+    Mutex answering_;                             // held while the request is answered
+    std::unique_ptr<ConnectionRequest> request_;  // null when it is answered
     Use<Ep> ep_;
     sockaddr_storage remote_;
     DAT_PORT_QUAL remote_port_;

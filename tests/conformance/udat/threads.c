@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Several threads at work at once, with objects of their own and with shared ones, where the provider is thread-safe.
  */
-#include "side.h"
+#include "scene.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -223,4 +223,87 @@ TEST(threads__both_ends_of_a_connection) {
     CHECK(pthread_create(&receiver, NULL, receive_all, NULL) == 0);
     CHECK(pthread_join(sender, NULL) == 0 && pthread_join(receiver, NULL) == 0);
     pair_close(&pair);
+}
+
+/* ---- Two threads, of which one succeeds -------------------------------------------------------------------------- */
+
+typedef enum { ACCEPT, REJECT, HANDOFF, CONNECT } Call;
+enum { ANSWERS = CONNECT };
+
+typedef struct {
+    Call call;
+    DAT_CR_HANDLE cr;
+    const Side *side;
+    DAT_EP_HANDLE ep;
+    DAT_CONN_QUAL qual; /* to connect to, or to hand off to */
+    DAT_RETURN rc;
+    pthread_barrier_t *gate;
+} Rival;
+
+static void *make_call(void *argument) {
+    Rival *rival = argument;
+    pthread_barrier_wait(rival->gate);
+    switch (rival->call) {
+        case ACCEPT: rival->rc = dat_cr_accept(rival->cr, rival->ep, 0, NULL); break;
+        case REJECT: rival->rc = dat_cr_reject(rival->cr, 0, NULL); break;
+        case HANDOFF: rival->rc = dat_cr_handoff(rival->cr, rival->qual); break;
+        case CONNECT: rival->rc = request_to(rival->side, rival->ep, rival->qual); break;
+    }
+    return NULL;
+}
+
+/* Both calls at the same time. Returns which one succeeded. */
+static int winner_of(Rival rivals[2]) {
+    pthread_barrier_t gate;
+    pthread_t threads[2];
+    CHECK(pthread_barrier_init(&gate, NULL, 2) == 0);
+    for (int i = 0; i < 2; ++i) {
+        rivals[i].gate = &gate;
+        CHECK(pthread_create(&threads[i], NULL, make_call, &rivals[i]) == 0);
+    }
+    for (int i = 0; i < 2; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK(pthread_barrier_destroy(&gate) == 0);
+    CHECK_EQ((rivals[0].rc == DAT_SUCCESS) + (rivals[1].rc == DAT_SUCCESS), 1);
+    return rivals[0].rc == DAT_SUCCESS ? 0 : 1;
+}
+
+static void hang_up(DAT_EP_HANDLE ep, const Pair *ends) {
+    CHECK_OK(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
+    EXPECT_EVENT(ends->client, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+    EXPECT_EVENT(ends->server, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+TEST(threads__two_answers_to_one_request) {
+    need_thread_safety();
+    const Pair ends = open_pair_here((Options){0});
+    const DAT_CONN_QUAL other = unused_qual();
+    DAT_PSP_HANDLE psp;
+    CHECK_OK(dat_psp_create(ends.server->ia, other, ends.server->evds[CR], DAT_PSP_CONSUMER_FLAG, &psp));
+    for (unsigned i = 0; i < 2 * rounds(); ++i) {
+        DAT_EP_HANDLE client = new_ep(ends.client, (Options){0});
+        CHECK_OK(request_to(ends.client, client, ends.server->qual));
+        const DAT_CR_HANDLE cr = request_on(ends.server->evds[CR]);
+        Rival rivals[2] = {{.call = i % ANSWERS}, {.call = i / ANSWERS % ANSWERS}};
+        for (int k = 0; k < 2; ++k) {
+            rivals[k].cr = cr;
+            rivals[k].ep = new_ep(ends.server, (Options){0});
+            rivals[k].qual = other;
+        }
+        const int winner = winner_of(rivals);
+        CHECK_SUB(rivals[1 - winner].rc, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+        CHECK_EQ(state_of(rivals[1 - winner].ep), DAT_EP_STATE_UNCONNECTED);
+        if (rivals[winner].call == HANDOFF) CHECK_OK(dat_cr_reject(request_on(ends.server->evds[CR]), 0, NULL));
+        if (rivals[winner].call == ACCEPT) {
+            EXPECT_EVENT(ends.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+            EXPECT_EVENT(ends.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+            hang_up(client, &ends);
+        } else {
+            EXPECT_EVENT(ends.client, CONN, DAT_CONNECTION_EVENT_PEER_REJECTED);
+        }
+        CHECK_OK(dat_ep_free(client));
+        for (int k = 0; k < 2; ++k) CHECK_OK(dat_ep_free(rivals[k].ep));
+    }
+    CHECK_OK(dat_psp_free(psp));
+    side_close(ends.server);
+    side_close(ends.client);
 }
