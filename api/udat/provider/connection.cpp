@@ -117,6 +117,7 @@ const char* Ep::lacks() const noexcept {
 
 DAT_RETURN Ep::connect(const Request& request) {
     counters.add(DCNT_EP_CONNECT);
+    const LockGuard connecting(connecting_);
     if (state() != EndpointState::Unconnected) return wrong_state();
     if (endpoint_ == nullptr || !connect_evd_) return invalid_state(DAT_INVALID_STATE_EP_NOTREADY, lacks());
     const Status status = ask(request);
@@ -146,6 +147,11 @@ Status Ep::ask(const Request& request) {
 
 // ---- The passive side ---------------------------------------------------------------------------------------------
 
+DAT_RETURN Ep::reserve() noexcept {
+    const LockGuard connecting(connecting_);
+    return state() == EndpointState::Unconnected && follow(EndpointTrigger::Reserve) ? success : wrong_state();
+}
+
 void Ep::set_peer(Cr& cr) noexcept {
     set_peer(cr.local_port(),
              {.host = cr.request().remote_address().host,
@@ -155,13 +161,12 @@ void Ep::set_peer(Cr& cr) noexcept {
 }
 
 DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
+    const LockGuard connecting(connecting_);
+    Ep* const reserved = cr.ep();
+    const EndpointState before = reserved == nullptr ? EndpointState::Unconnected : EndpointState::TentativePending;
+    if (state() != before) return wrong_state();
     // An endpoint without a protection zone or connect EVD cannot be connected.
     if (endpoint_ == nullptr || !connect_evd_) return invalid_handle(DAT_INVALID_HANDLE_EP, lacks());
-    const EndpointState before = state();
-    if (before != EndpointState::Unconnected && before != EndpointState::TentativePending) return wrong_state();
-    // The consumer may free the endpoint as soon as it sees the connection event. The destructor waits for this lock.
-    const LockGuard accepting(accept_lock_);
-    Ep* const reserved = cr.ep();
     cr.let_go();
     set_peer(cr);
     begin();
@@ -172,8 +177,7 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
     if (status.code() == Code::InvalidState || status.code() == Code::InvalidParameter ||
         status.code() == Code::NoResources) {
         cr.reserve(reserved);
-        if (before == EndpointState::TentativePending)
-            (void)(follow(EndpointTrigger::Reserve) && follow(EndpointTrigger::RequestArrived));
+        if (reserved != nullptr) (void)(follow(EndpointTrigger::Reserve) && follow(EndpointTrigger::RequestArrived));
         progress_ = Progress::None;
         return to_return(status);
     }

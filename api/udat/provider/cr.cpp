@@ -77,7 +77,6 @@ DAT_RETURN calls::cr_accept(DAT_CR_HANDLE cr, DAT_EP_HANDLE ep, DAT_COUNT privat
         if (const DAT_RETURN result = read_private_data(ia, private_data_size, private_data, DAT_INVALID_ARG3, data);
             result != success)
             return result;
-        if (brings_one && endpoint->state() != EndpointState::Unconnected) return endpoint->wrong_state();
         if (const DAT_RETURN result = endpoint->accept(request, data); result != success) return result;
         ia.note(DCNT_IA_SP_CR_ACCEPTED);
         return success;

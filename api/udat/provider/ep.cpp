@@ -90,7 +90,7 @@ Ep::Ep(Ia& ia, EndpointState initial) : Object(ia, ia.provider(), handle_type), 
 /// The consumer may free the endpoint as soon as it sees its last event, so wait for the threads that report or take
 /// it.
 Ep::~Ep() {
-    { const LockGuard accepting(accept_lock_); }
+    { const LockGuard connecting(connecting_); }
     { const LockGuard lock(events_lock_); }
     ia().await_takers();
     Evd::await_lookups();

@@ -95,7 +95,10 @@ public:
     DAT_RETURN connect(const Request& request);
     /// Called when the endpoint was reserved for the request: dat_ep_query(3DAT) tells who asks.
     void set_peer(Cr& cr) noexcept;
+    /// The endpoint is that of the request, or unconnected if the request has none.
     DAT_RETURN accept(Cr& cr, const PrivateData& private_data);
+    /// Reserves the endpoint for a service point, which then changes its state with follow().
+    DAT_RETURN reserve() noexcept;
     DAT_RETURN disconnect(DAT_CLOSE_FLAGS flags) noexcept;
 
     /// Returns the peer of the connection. Valid in the state Connected.
@@ -199,7 +202,9 @@ private:
                                                                       // consumer gets a pointer to it
     std::atomic<DAT_COUNT> private_data_size_{0};
 
-    Mutex accept_lock_;  // held while a request is accepted
+    /// Held while a connection begins. The consumer may free the endpoint as soon as it sees the connection event; the
+    /// destructor waits for this lock.
+    Mutex connecting_;
     mutable Mutex events_lock_;
     Request remote_ VIADUCT_GUARDED_BY(events_lock_);
     Progress progress_ VIADUCT_GUARDED_BY(events_lock_) = Progress::None;

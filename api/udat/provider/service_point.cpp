@@ -132,7 +132,7 @@ Ep* Psp::provide_endpoint() { return flags_ == DAT_PSP_PROVIDER_FLAG ? make_endp
 
 DAT_RETURN Rsp::reserve(Ep* ep) {
     if (ep == nullptr) return success;
-    if (ep->state() != EndpointState::Unconnected || !ep->follow(EndpointTrigger::Reserve)) return ep->wrong_state();
+    if (const DAT_RETURN result = ep->reserve(); result != success) return result;
     ep_ = Use<Ep>(ep);
     return success;
 }

@@ -307,3 +307,50 @@ TEST(threads__two_answers_to_one_request) {
     side_close(ends.server);
     side_close(ends.client);
 }
+
+/* What the winner asked for is what happens, and the loser leaves no trace. */
+TEST(threads__two_connections_of_one_endpoint) {
+    need_thread_safety();
+    const Pair ends = open_pair_here((Options){0});
+    const Side *server = ends.server;
+    const DAT_CONN_QUAL quals[2] = {server->qual, unused_qual()};
+    DAT_PSP_HANDLE psp;
+    CHECK_OK(dat_psp_create(server->ia, quals[1], server->evds[CR], DAT_PSP_CONSUMER_FLAG, &psp));
+    for (unsigned i = 0; i < 2 * rounds(); ++i) {
+        const DAT_EP_HANDLE ep = new_ep(server, (Options){0});
+        const DAT_EP_HANDLE clients[2] = {new_ep(ends.client, (Options){0}), new_ep(ends.client, (Options){0})};
+        Rival rivals[2];
+        for (unsigned k = 0; k < 2; ++k) {
+            rivals[k] = (Rival){.call = k < i % 3 ? ACCEPT : CONNECT, .side = server, .ep = ep, .qual = quals[k]};
+            if (rivals[k].call == CONNECT) continue;
+            CHECK_OK(request_to(ends.client, clients[k], server->qual));
+            rivals[k].cr = request_on(server->evds[CR]);
+        }
+        const int winner = winner_of(rivals);
+        CHECK_RC(rivals[1 - winner].rc, DAT_INVALID_STATE);
+        if (rivals[winner].call == ACCEPT) {
+            EXPECT_EVENT(ends.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+            EXPECT_EVENT(ends.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+            hang_up(ep, &ends);
+        } else {
+            DAT_EVENT event = WAIT_ON(server->evds[CR], DAT_CONNECTION_REQUEST_EVENT);
+            DAT_EP_PARAM param;
+            CHECK_EQ(event.event_data.cr_arrival_event_data.conn_qual, quals[winner]);
+            CHECK_OK(dat_ep_query(ep, DAT_EP_FIELD_REMOTE_PORT_QUAL, &param));
+            CHECK_EQ(param.remote_port_qual, quals[winner]);
+            CHECK_OK(dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle, 0, NULL));
+            EXPECT_EVENT(ends.server, CONN, DAT_CONNECTION_EVENT_PEER_REJECTED);
+        }
+        if (rivals[1 - winner].call == ACCEPT) {
+            CHECK_OK(dat_cr_reject(rivals[1 - winner].cr, 0, NULL));
+            DAT_EVENT event = EXPECT_EVENT(ends.client, CONN, DAT_CONNECTION_EVENT_PEER_REJECTED);
+            CHECK(event.event_data.connect_event_data.ep_handle == clients[1 - winner]);
+        }
+        CHECK_OK(dat_ep_free(ep));
+        for (int k = 0; k < 2; ++k) CHECK_OK(dat_ep_free(clients[k]));
+    }
+    expect_nothing(ends.server);
+    CHECK_OK(dat_psp_free(psp));
+    side_close(ends.server);
+    side_close(ends.client);
+}
