@@ -16,6 +16,8 @@
 namespace viaduct::dat {
 namespace {
 
+constexpr DAT_RETURN left = error(DAT_ABORT);  // of await(): the waiters are closed
+
 /// Adds or changes what an epoll(7) descriptor watches: the completions of a dispatcher, as long as it may notify.
 bool watch_completions(int epoll, int operation, const Evd& evd) noexcept {
     if (epoll < 0 || !evd.has_completions()) return true;
@@ -46,7 +48,7 @@ private:
     Waiters& waiters_;
 };
 
-Cno::Cno(Ia& ia) : Object(ia, ia.provider(), handle_type) {}
+Cno::Cno(Ia& ia) : Object(ia, ia.provider(), handle_type) { agents_.closed = true; }
 
 Cno::~Cno() {
     close();
@@ -120,8 +122,8 @@ void Cno::trigger(DAT_HANDLE evd) noexcept {
     const LockGuard lock(lock_);
     for (Waiters* waiters : all_waiters_) {
         std::vector<DAT_HANDLE>& triggers = waiters->triggers;
-        if (waiters == &agents_ && !has_agent_) continue;
-        if (triggers.size() == triggers.capacity() || std::ranges::find(triggers, evd) != triggers.end()) continue;
+        if (waiters->closed || triggers.size() == triggers.capacity()) continue;
+        if (std::ranges::find(triggers, evd) != triggers.end()) continue;
         triggers.push_back(evd);
         waiters->update_flag();
     }
@@ -160,82 +162,90 @@ bool Cno::awaited() const noexcept {
     return consumers_.present != 0;
 }
 
-DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) { return await(consumers_, deadline, evd); }
+DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) {
+    const DAT_RETURN result = await(consumers_, deadline, evd);
+    return result == left ? success : result;
+}
 
 DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd) try {
     const WaitScope scope(*this, waiters);
     evd = DAT_HANDLE_NULL;
-    while (!closing_) {
+    while (true) {
         if (take(waiters, evd)) return success;
+        if (waiters.closed) return left;
         if (deadline.passed()) return error(DAT_QUEUE_EMPTY);
         const int source = make_fd(waiters);
         const Woken woken = sleep_until_readable({&source, 1}, deadline);
         if (woken == Woken::Signal) return error(DAT_INTERRUPTED_CALL);
-        if (woken == Woken::Closed) break;
+        if (woken == Woken::Closed) return left;
     }
-    return success;
 } catch (const std::exception& problem) {
     return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY), problem.what());
 }
 
 // ---- The proxy agent ----------------------------------------------------------------------------------------------
 
-/// The agent may remove itself or free this object. Then this function must not access any members.
-void Cno::run_agent(const StopFlag& stops) noexcept {
-    while (!*stops && !closing_) {
+/// The agent may free this object. Then this function must not access any members.
+void Cno::run_agent(const FreedFlag& freed) noexcept {
+    while (true) {
         DAT_HANDLE evd = DAT_HANDLE_NULL;
         const DAT_RETURN result = await(agents_, Deadline::never(), evd);
-        if (*stops || (result != success && DAT_GET_TYPE(result) != DAT_INTERRUPTED_CALL)) return;
         DAT_OS_WAIT_PROXY_AGENT agent;
         {
             const LockGuard members(members_lock_);
+            if (result != success && !agents_.closed) continue;
+            has_agent_thread_ = result == success && agent_.proxy_agent_func != nullptr;
+            if (!has_agent_thread_) return;
             agent = agent_;
+            ++agent_turns_;
         }
-        if (result == success && agent.proxy_agent_func != nullptr) agent.proxy_agent_func(agent.instance_data, evd);
+        agent.proxy_agent_func(agent.instance_data, evd);
+        if (*freed) return;
+        {
+            const LockGuard members(members_lock_);
+            ++agent_turns_;
+        }
+        agent_returned_.notify_all();
     }
 }
 
-void Cno::stop_agent() noexcept {
-    *agent_stops_ = true;
-    {
-        const LockGuard lock(lock_);
-        agents_.to_release = 1;
-        agents_.update_flag();
-    }
-    end_thread(agent_thread_);
-    agent_thread_ = {};
+void Cno::start_agent() {
+    end_thread(agent_thread_);  // that of an earlier agent, which has left
+    agent_freed_this_ = std::make_shared<std::atomic<bool>>(false);
+    agent_thread_ = start_thread([this, freed = agent_freed_this_] { run_agent(freed); });
+    has_agent_thread_ = true;
+}
+
+void Cno::set_closed(Waiters& waiters, bool closed) noexcept {
     const LockGuard lock(lock_);
-    has_agent_ = false;
-    agents_.triggers.clear();
-    agents_.to_release = 0;
-    agents_.update_flag();
+    waiters.closed = closed;
+    if (closed) waiters.triggers.clear();
+    waiters.update_flag();
 }
 
 void Cno::set_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
-    {
-        const LockGuard members(members_lock_);
-        agent_ = agent;
-    }
-    if (agent.proxy_agent_func == nullptr) {
-        if (agent_thread_.joinable()) stop_agent();
-        return;
-    }
-    if (agent_thread_.joinable()) return;
-    (void)make_fd(agents_);  // now, because nobody would learn that the thread has failed
-    agent_stops_ = std::make_shared<std::atomic<bool>>(false);
-    agent_thread_ = start_thread([this, stops = agent_stops_] { run_agent(stops); });
-    const LockGuard lock(lock_);
-    has_agent_ = true;
+    const bool wanted = agent.proxy_agent_func != nullptr;
+    if (wanted) (void)make_fd(agents_);  // now, because nobody would learn that the thread has failed
+    const LockGuard members(members_lock_);
+    if (wanted && !has_agent_thread_) start_agent();
+    agent_ = agent;
+    set_closed(agents_, !wanted);
+    if (agent_thread_.get_id() == std::this_thread::get_id()) return;
+    const std::uint64_t turn = agent_turns_;
+    const bool runs = turn % 2 != 0;
+    agent_returned_.wait(members_lock_,
+                         [&]() VIADUCT_REQUIRES(members_lock_) { return !runs || agent_turns_ != turn; });
 }
 
 void Cno::close() noexcept {
-    closing_ = true;
+    std::thread agents;
     {
-        const LockGuard lock(lock_);
-        agents_.flag.set(true);
+        const LockGuard members(members_lock_);
+        for (Waiters* waiters : all_waiters_) set_closed(*waiters, true);
+        if (agent_thread_.get_id() == std::this_thread::get_id()) *agent_freed_this_ = true;
+        agents = std::move(agent_thread_);
     }
-    if (agent_thread_.get_id() == std::this_thread::get_id()) *agent_stops_ = true;
-    end_thread(agent_thread_);
+    end_thread(agents);
     end_waits(handle());
 }
 

@@ -32,8 +32,8 @@ public:
     /// returns the descriptor as the proxy of this object.
     int fd() noexcept;
 
-    /// Sets an agent, which a separate thread calls for each trigger. A null function removes the agent. Throws
-    /// std::system_error.
+    /// Sets an agent, which a separate thread calls for each trigger. A null function removes the agent. Waits until
+    /// the previous one does not run any more, unless that is the caller. Throws std::system_error.
     void set_agent(const DAT_OS_WAIT_PROXY_AGENT& agent);
     void query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const;
 
@@ -58,11 +58,13 @@ public:
     void close() noexcept override;
 
 private:
-    using StopFlag = std::shared_ptr<std::atomic<bool>>;
+    /// Whether the agent has freed the object.
+    using FreedFlag = std::shared_ptr<std::atomic<bool>>;
 
     /// Threads that share triggers.
     struct Waiters {
-        std::atomic<int> epoll{-1};  // watches `flag` and the completions of the dispatchers
+        std::atomic<int> epoll{-1};       // watches `flag` and the completions of the dispatchers
+        std::atomic<bool> closed{false};  // there are no more triggers, and the threads leave; changed with lock_ held
 
         // Guarded by lock_:
         std::vector<DAT_HANDLE> triggers;  // each dispatcher at most once
@@ -70,7 +72,7 @@ private:
         int to_release = 0;                // number of waiters yet to be told that no dispatcher is left
         ReadableFlag flag;
 
-        void update_flag() noexcept { flag.set(!triggers.empty() || to_release != 0); }
+        void update_flag() noexcept { flag.set(closed || !triggers.empty() || to_release != 0); }
     };
     class WaitScope;
 
@@ -79,23 +81,25 @@ private:
     bool take(Waiters& waiters, DAT_HANDLE& evd) noexcept;
     bool take_trigger(Waiters& waiters, DAT_HANDLE& evd) noexcept;
     void check_completions_of_members() noexcept;
-    void run_agent(const StopFlag& stops) noexcept;
-    void stop_agent() noexcept;
+    void set_closed(Waiters& waiters, bool closed) noexcept;
+    void run_agent(const FreedFlag& freed) noexcept;
+    void start_agent() VIADUCT_REQUIRES(members_lock_);
 
     std::atomic<bool> exposes_fd_{false};
-    std::atomic<bool> closing_{false};
 
     mutable Mutex members_lock_;
     std::vector<Evd*> members_ VIADUCT_GUARDED_BY(members_lock_);
     DAT_OS_WAIT_PROXY_AGENT agent_ VIADUCT_GUARDED_BY(members_lock_){};
 
-    std::thread agent_thread_;
-    StopFlag agent_stops_;  // belongs to the thread, which outlives this object if its agent frees it
+    std::thread agent_thread_ VIADUCT_GUARDED_BY(members_lock_);
+    FreedFlag agent_freed_this_ VIADUCT_GUARDED_BY(members_lock_);     // the thread has it, too
+    bool has_agent_thread_ VIADUCT_GUARDED_BY(members_lock_) = false;  // until the thread finds that it has no agent
+    std::uint64_t agent_turns_ VIADUCT_GUARDED_BY(members_lock_) = 0;  // beginnings and ends of calls of agents
+    ConditionVariable agent_returned_;
 
     mutable SpinLock lock_;  // innermost lock
     Waiters consumers_;
-    Waiters agents_;  // the thread of the agent
-    bool has_agent_ VIADUCT_GUARDED_BY(lock_) = false;
+    Waiters agents_;  // the thread of the agent; closed while there is none
     const std::array<Waiters*, 2> all_waiters_{&consumers_, &agents_};
 };
 

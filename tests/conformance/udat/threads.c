@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Several threads at work at once, with objects of their own and with shared ones, where the provider is thread-safe.
  */
+#include "../support/sleeper.h"
 #include "scene.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 
 enum { THREADS = 6 };
 
@@ -353,4 +355,115 @@ TEST(threads__two_connections_of_one_endpoint) {
     CHECK_OK(dat_psp_free(psp));
     side_close(ends.server);
     side_close(ends.client);
+}
+
+/* ---- Agents of a CNO --------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    sem_t called, go_on;
+} Place;
+
+static void wait_for(sem_t *semaphore) {
+    while (sem_wait(semaphore) != 0) continue;
+}
+
+static void slow_agent(DAT_PVOID data, DAT_EVD_HANDLE evd) {
+    (void)evd;
+    Place *place = data;
+    CHECK(sem_post(&place->called) == 0);
+    wait_for(&place->go_on);
+}
+
+static void quick_agent(DAT_PVOID data, DAT_EVD_HANDLE evd) {
+    (void)evd;
+    CHECK(sem_post(&((Place *)data)->called) == 0);
+}
+
+static void make_place(Place *place) {
+    CHECK(sem_init(&place->called, 0, 0) == 0);
+    CHECK(sem_init(&place->go_on, 0, 0) == 0);
+}
+
+static void post_and_take(DAT_EVD_HANDLE evd, Place *heard) {
+    DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
+    CHECK_OK(dat_evd_post_se(evd, &event));
+    wait_for(&heard->called);
+    CHECK_OK(dat_evd_dequeue(evd, &event));
+}
+
+static void make_cno(DAT_IA_HANDLE *ia, DAT_CNO_HANDLE *cno, DAT_EVD_HANDLE *evd) {
+    *ia = open_ia(NULL);
+    CHECK_OK(dat_cno_create(*ia, DAT_OS_WAIT_PROXY_AGENT_NULL, cno));
+    CHECK_OK(dat_evd_create(*ia, 8, *cno, DAT_EVD_SOFTWARE_FLAG, evd));
+}
+
+static void free_cno(DAT_IA_HANDLE ia, DAT_CNO_HANDLE cno, DAT_EVD_HANDLE evd) {
+    CHECK_OK(dat_evd_free(evd));
+    CHECK_OK(dat_cno_free(cno));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+typedef struct {
+    DAT_CNO_HANDLE cno;
+    DAT_OS_WAIT_PROXY_AGENT agent;
+} Change;
+
+static void change_agent(void *argument) {
+    const Change *change = argument;
+    CHECK_OK(dat_cno_modify_agent(change->cno, change->agent));
+}
+
+/* Whoever has set another agent, or none, may destroy what the previous one uses. */
+TEST(threads__agents_that_are_replaced_as_they_run) {
+    need_thread_safety();
+    DAT_IA_HANDLE ia;
+    DAT_EVD_HANDLE evd;
+    Change change;
+    Place slow, quick;
+    make_cno(&ia, &change.cno, &evd);
+    make_place(&slow);
+    make_place(&quick);
+    for (int i = 0; i < 4; ++i) {
+        Sleeper sleeper = {0};
+        CHECK_OK(dat_cno_modify_agent(change.cno, (DAT_OS_WAIT_PROXY_AGENT){&slow, slow_agent}));
+        post_and_take(evd, &slow);
+        change.agent = i % 2 == 0 ? (DAT_OS_WAIT_PROXY_AGENT){&quick, quick_agent} : DAT_OS_WAIT_PROXY_AGENT_NULL;
+        sleeper_start(&sleeper, change_agent, &change);
+        CHECK(sleeps_on(&sleeper));
+        CHECK(sem_post(&slow.go_on) == 0);
+        CHECK(!sleeper_join(&sleeper));
+        if (i % 2 == 0) post_and_take(evd, &quick);
+    }
+    CHECK(sem_trywait(&slow.called) != 0 && sem_trywait(&quick.called) != 0);
+    free_cno(ia, change.cno, evd);
+}
+
+static void *change_again_and_again(void *argument) {
+    Change change = *(Change *)argument;
+    const DAT_OS_WAIT_PROXY_AGENT agents[] = {change.agent, DAT_OS_WAIT_PROXY_AGENT_NULL};
+    for (unsigned i = 0; i < 4 * rounds(); ++i) {
+        change.agent = agents[i % 2];
+        change_agent(&change);
+    }
+    return NULL;
+}
+
+TEST(threads__agents_of_one_cno) {
+    need_thread_safety();
+    DAT_IA_HANDLE ia;
+    DAT_CNO_HANDLE cno;
+    DAT_EVD_HANDLE evd;
+    Place places[THREADS], last;
+    Change changes[THREADS];
+    make_cno(&ia, &cno, &evd);
+    make_place(&last);
+    for (int i = 0; i < THREADS; ++i) {
+        make_place(&places[i]);
+        changes[i] = (Change){cno, {&places[i], quick_agent}};
+    }
+    run_all(change_again_and_again, changes, sizeof *changes);
+    CHECK_OK(dat_cno_modify_agent(cno, (DAT_OS_WAIT_PROXY_AGENT){&last, quick_agent}));
+    post_and_take(evd, &last);
+    for (int i = 0; i < THREADS; ++i) CHECK(sem_trywait(&places[i].called) != 0);
+    free_cno(ia, cno, evd);
 }
