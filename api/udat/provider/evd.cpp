@@ -153,6 +153,12 @@ bool Evd::make_room() noexcept {
     return events_.size() < most && events_.reserve(events_.size() + 1);
 }
 
+/// Tells the CNO that there are events, now or when the thread that waits has left without hearing of them.
+void Evd::announce() noexcept {
+    untold_ = true;
+    if (cno_ && notifies()) cno_->trigger(handle());
+}
+
 bool Evd::try_post(const DAT_EVENT& event) noexcept {
     const LockGuard lock(lock_);
     if (is_rationed(event.event_number) && events_.size() >= capacity_) return false;
@@ -163,7 +169,7 @@ bool Evd::try_post(const DAT_EVENT& event) noexcept {
     endings_ += ends_connection(posted.event_number) ? 1 : 0;
     count_.store(events_.size(), std::memory_order_release);
     news_.set(true);
-    if (cno_ && notifies()) cno_->trigger(handle());
+    announce();
     return true;
 }
 
@@ -272,6 +278,7 @@ bool Evd::keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept
     const std::size_t place = place_for(origin.ep);
     events_.push({.event = event, .quiet = origin.quiet});
     quiet_ += origin.quiet ? 1 : 0;
+    untold_ = untold_ || !origin.quiet;
     for (std::size_t i = events_.size() - 1; i > place; --i) std::swap(events_[i], events_[i - 1]);
     count_.store(events_.size(), std::memory_order_release);
     return true;
@@ -300,7 +307,10 @@ bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcep
         if (static_cast<std::size_t>(nmore) < threshold || !has_news()) return false;
     }
     if (!take(event)) return false;
-    nmore = static_cast<DAT_COUNT>(collect());
+    (void)collect();
+    const LockGuard lock(lock_);
+    nmore = static_cast<DAT_COUNT>(events_.size());
+    untold_ = false;
     return true;
 }
 
@@ -344,13 +354,9 @@ DAT_RETURN Evd::dequeue(DAT_EVENT& event) noexcept {
 /// A dispatcher has at most one waiter. This adapts it to wait_until().
 class Evd::Waiting {
 public:
-    /// `told`: how many of the remaining events the thread knows about when it leaves.
-    Waiting(Evd& evd, const DAT_COUNT& told) noexcept : evd_(evd), told_(told) {
-        bool nobody = false;
-        admitted_ = evd_.waiting_.compare_exchange_strong(nobody, true);
-    }
+    explicit Waiting(Evd& evd) noexcept : evd_(evd), admitted_(evd.begin_wait()) {}
     ~Waiting() {
-        if (admitted_) evd_.end_wait(static_cast<std::size_t>(told_));
+        if (admitted_) evd_.end_wait();
     }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
@@ -371,8 +377,7 @@ public:
 
 private:
     Evd& evd_;
-    const DAT_COUNT& told_;
-    bool admitted_;
+    const bool admitted_;
     bool hears_ = false;
     bool interrupted_ = false;
 };
@@ -412,7 +417,7 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
                              "a threshold, while an endpoint notifies with DAT_COMPLETION_UNSIGNALLED_FLAG");
     if (!waitable_) return unwaitable();
     nmore = 0;
-    Waiting waiter(*this, nmore);
+    Waiting waiter(*this);
     if (!waiter.admitted()) return has_waiter();
     if (!waitable_) return unwaitable();  // checked again, because from here on dismiss_waiter() sees this thread
     counters.add(DCNT_EVD_WAIT);
@@ -427,16 +432,26 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
     return error(waiter.interrupted() ? DAT_INTERRUPTED_CALL : DAT_TIMEOUT_EXPIRED);
 }
 
-/// The CNO was not triggered while the thread was waiting. If events arrived after the last check, trigger it now.
-void Evd::end_wait(std::size_t told) noexcept {
+/// Returns false if another thread waits.
+bool Evd::begin_wait() noexcept {
+    const LockGuard lock(lock_);
+    if (waiting_) return false;
+    waiting_ = true;
+    untold_ = false;  // the CNO was told
+    return true;
+}
+
+/// The CNO was not triggered while the thread was waiting. A successful call tells how many events remain. Of others,
+/// and if the call was not successful or the thread was cancelled, nobody has heard.
+void Evd::end_wait() noexcept {
     if (cno() != nullptr) {
         (void)watch_completions();
         const LockGuard taking(taking_);
         (void)collect();
     }
     const LockGuard lock(lock_);
-    if (cno_ && enabled_ && events_.size() > told && quiet_ != events_.size()) cno_->trigger(handle());
     waiting_ = false;  // the dispatcher may be freed once the lock is released
+    if (untold_) announce();
 }
 
 /// Wakes the waiter, because the dispatcher has become unwaitable, and waits until it has left.
@@ -521,7 +536,7 @@ void Evd::set_cno(Cno* cno) {
     {
         const LockGuard lock(lock_);
         std::swap(cno_, wanted);
-        if (cno_ && notifies() && quiet_ != events_.size()) cno_->trigger(handle());
+        if (quiet_ != events_.size()) announce();
     }
     if (wanted && wanted.get() != cno) wanted->detach(*this);
     if (cno != nullptr) watch_for_cno();

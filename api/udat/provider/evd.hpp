@@ -125,8 +125,10 @@ private:
     bool has_news() const noexcept;
     std::size_t collect() noexcept VIADUCT_REQUIRES(taking_);
     bool has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
+    void announce() noexcept VIADUCT_REQUIRES(lock_);
     bool arm() noexcept;
-    void end_wait(std::size_t told) noexcept;
+    bool begin_wait() noexcept;
+    void end_wait() noexcept;
     Status watch_completions() noexcept;
     void watch_for_cno() noexcept;
     Cno* cno() const noexcept;
@@ -150,6 +152,7 @@ private:
     Fifo<Queued> events_ VIADUCT_GUARDED_BY(lock_);
     ReadableFlag news_ VIADUCT_GUARDED_BY(lock_);        // since arm()
     std::atomic<std::size_t> count_{0};                  // size of events_, to be read without the lock
+    bool untold_ VIADUCT_GUARDED_BY(lock_) = false;      // events came of which dat_evd_wait(3DAT) has not told since
     std::size_t quiet_ VIADUCT_GUARDED_BY(lock_) = 0;    // number of events in events_ that wake no waiter
     std::size_t endings_ VIADUCT_GUARDED_BY(lock_) = 0;  // number of events in events_ that end a connection
     Use<Cno> cno_ VIADUCT_GUARDED_BY(lock_);

@@ -377,3 +377,28 @@ TEST(cno_wait__the_last_evd_is_freed_for_all) {
     CHECK_OK(dat_cno_free(cno));
     CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
+
+/* Events that come while a thread waits for more of them do not trigger the CNO. Where that thread leaves without one,
+ * they are for the CNO. */
+static void check_untold(void (*end)(Waiter *waiter), DAT_RETURN_TYPE rc) {
+    make_cno();
+    Waiter waiter = {.evd = evd, .threshold = 3};
+    waiter_start(&waiter);
+    post_event(evd);
+    post_event(evd);
+    CHECK(still_waiting(&waiter));
+    end(&waiter);
+    CHECK_RC(waiter.rc, rc);
+    CHECK(notified_on(cno) == evd);
+    take_event(evd);
+    take_event(evd);
+    free_cno();
+}
+
+static void forbid_waiting(Waiter *waiter) {
+    CHECK_OK(dat_evd_set_unwaitable(waiter->evd));
+    waiter_join(waiter);
+}
+
+TEST(cno_wait__events_of_a_waiter_that_was_interrupted) { check_untold(waiter_interrupt, DAT_INTERRUPTED_CALL); }
+TEST(cno_wait__events_of_a_waiter_that_was_sent_away) { check_untold(forbid_waiting, DAT_INVALID_STATE); }
