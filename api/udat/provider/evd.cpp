@@ -23,9 +23,11 @@ constexpr int completion_streams = DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG;
 constexpr std::uint32_t fewest_completions = 64;
 
 /// Returns the number of events for which a new dispatcher allocates memory. Posting software events and connection
-/// requests must never allocate.
+/// requests must never allocate, even if a place is reserved for a completion.
 constexpr std::size_t room_at_first(std::size_t qlen, DAT_EVD_FLAGS flags) noexcept {
-    return (flags & (DAT_EVD_SOFTWARE_FLAG | DAT_EVD_CR_FLAG)) != 0 ? qlen : std::min(qlen, std::size_t{256});
+    const std::size_t reserved = (flags & completion_streams) != 0 ? 1 : 0;
+    return (flags & (DAT_EVD_SOFTWARE_FLAG | DAT_EVD_CR_FLAG)) != 0 ? qlen + reserved
+                                                                    : std::min(qlen, std::size_t{256});
 }
 
 /// Reports whether the event ends a connection. Earlier completions must be returned before it.
@@ -148,9 +150,9 @@ Evd::Notification Evd::notification() const noexcept {
 
 /// Makes room for one more event, possibly beyond the length that the consumer requested.
 bool Evd::make_room() noexcept {
-    if (events_.room() != 0) return true;
-    const std::size_t most = ia().device()->attributes().max_completions;
-    return events_.size() < most && events_.reserve(events_.size() + 1);
+    const std::size_t wanted = events_.size() + (has_place_ ? 2 : 1);
+    if (wanted <= events_.capacity()) return true;
+    return wanted <= ia().device()->attributes().max_completions && events_.reserve(wanted);
 }
 
 /// Tells the CNO that there are events, now or when the thread that waits has left without hearing of them.
@@ -272,24 +274,32 @@ std::size_t Evd::place_for(DAT_EP_HANDLE ep) const noexcept {
     return events_.size();
 }
 
-bool Evd::keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept {
+/// Makes room for a completion before it is taken, because it could not be put back.
+bool Evd::reserve_place() noexcept {
+    if (has_place_) return true;
     const LockGuard lock(lock_);
-    if (!make_room()) return false;
+    has_place_ = make_room();
+    return has_place_;
+}
+
+void Evd::keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept {
+    const LockGuard lock(lock_);
+    has_place_ = false;
     const std::size_t place = place_for(origin.ep);
     events_.push({.event = event, .quiet = origin.quiet});
     quiet_ += origin.quiet ? 1 : 0;
     untold_ = untold_ || !origin.quiet;
     for (std::size_t i = events_.size() - 1; i > place; --i) std::swap(events_[i], events_[i - 1]);
     count_.store(events_.size(), std::memory_order_release);
-    return true;
 }
 
 /// Moves completions to the events while there is room. Returns the number of queued events.
 std::size_t Evd::collect() noexcept {
     DAT_EVENT event;
     Origin origin;
-    while (count_.load(std::memory_order_acquire) < capacity_ && take_reported_completion(event, &origin))
-        if (!keep_completion(event, origin)) report_overflow();
+    while (completions_ != nullptr && count_.load(std::memory_order_acquire) < capacity_ && reserve_place() &&
+           take_reported_completion(event, &origin))
+        keep_completion(event, origin);
     return count_.load(std::memory_order_acquire);
 }
 
@@ -503,7 +513,7 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
         }
     }
     const LockGuard lock(lock_);
-    if (resized.room() >= events_.size()) {
+    if (resized.room() > events_.size()) {
         for (; !events_.empty(); events_.pop()) resized.push(events_.front());
         events_ = std::move(resized);
     }

@@ -119,7 +119,8 @@ private:
     Taken take_completion(DAT_EVENT& event, Origin& origin) noexcept VIADUCT_REQUIRES(taking_);
     [[gnu::noinline]] bool take_reported_completion(DAT_EVENT& event, Origin* origin = nullptr) noexcept
         VIADUCT_REQUIRES(taking_);
-    bool keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept VIADUCT_REQUIRES(taking_);
+    bool reserve_place() noexcept VIADUCT_REQUIRES(taking_);
+    void keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept VIADUCT_REQUIRES(taking_);
     bool make_room() noexcept VIADUCT_REQUIRES(lock_);
     std::size_t place_for(DAT_EP_HANDLE ep) const noexcept VIADUCT_REQUIRES(lock_);
     bool has_news() const noexcept;
@@ -150,8 +151,9 @@ private:
 
     mutable SpinLock lock_;  // never held while a backend is called
     Fifo<Queued> events_ VIADUCT_GUARDED_BY(lock_);
-    ReadableFlag news_ VIADUCT_GUARDED_BY(lock_);        // since arm()
-    std::atomic<std::size_t> count_{0};                  // size of events_, to be read without the lock
+    ReadableFlag news_ VIADUCT_GUARDED_BY(lock_);  // since arm()
+    std::atomic<bool> has_place_{false};  // events_ has room for a completion; changed with taking_ and lock_ held
+    std::atomic<std::size_t> count_{0};   // size of events_, to be read without the lock
     bool untold_ VIADUCT_GUARDED_BY(lock_) = false;      // events came of which dat_evd_wait(3DAT) has not told since
     std::size_t quiet_ VIADUCT_GUARDED_BY(lock_) = 0;    // number of events in events_ that wake no waiter
     std::size_t endings_ VIADUCT_GUARDED_BY(lock_) = 0;  // number of events in events_ that end a connection

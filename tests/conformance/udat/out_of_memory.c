@@ -411,3 +411,26 @@ TEST(post__needs_no_memory) {
     EXPECT_DONE(pair.client, 1);
     pair_close(&pair);
 }
+
+enum { MANY = 300 }; /* more than an EVD has room for at first */
+
+static DAT_RETURN await_many(void) {
+    DAT_EVENT event;
+    DAT_COUNT more;
+    return dat_evd_wait(pair.client->evds[REQUEST], 0, MANY, &event, &more);
+}
+
+TEST(evd_wait__keeps_the_completions_that_it_counts) {
+    if (!on_loopback()) skip("completions are not there at once");
+    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
+    pair = connected_pair_here((Options){.evd_qlen = MANY, .request_dtos = MANY});
+    for (unsigned i = 0; i < MANY; ++i)
+        CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = i}));
+    fail_calls_of_thread(CALL_malloc, 1, true);
+    const DAT_RETURN rc = await_many();
+    CHECK(restore_calls() > 0);
+    CHECK_RC(rc, DAT_TIMEOUT_EXPIRED);
+    CHECK_OK(await_many());
+    for (unsigned i = 1; i < MANY; ++i) EXPECT_DONE(pair.client, i);
+    pair_close(&pair);
+}
