@@ -73,11 +73,12 @@ Evd::Notification notification_of(DAT_COMPLETION_FLAGS flags) noexcept {
 }
 
 /// Prepares for requests whose events wake no waiter. Existing cookies are kept, because completions may refer to them.
-void provide_cookies(std::unique_ptr<RequestCookies>& cookies, Evd* evd, DAT_COMPLETION_FLAGS flags) {
+void provide_cookies(std::unique_ptr<RequestCookies>& cookies, Evd* evd, DAT_COMPLETION_FLAGS flags, DAT_COUNT depth) {
     const bool needed = cookies != nullptr || (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
     if (evd == nullptr) return cookies.reset();
     if (!needed) return;
     if (cookies == nullptr) cookies = std::make_unique<RequestCookies>();
+    cookies->add_depth(static_cast<std::uint32_t>(depth));
     evd->expect_cookies();
 }
 
@@ -193,8 +194,9 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
                                     notification_of(parts.attr.request_completion_flags));
     const LockGuard lock(parts_lock_);
     Evd* const unshared = parts.srq == nullptr ? parts.recv_evd : nullptr;  // shared receives are all signalled
-    provide_cookies(recv_cookies_, unshared, parts.attr.recv_completion_flags);
-    provide_cookies(request_cookies_, parts.request_evd, parts.attr.request_completion_flags);
+    provide_cookies(recv_cookies_, unshared, parts.attr.recv_completion_flags, parts.attr.max_recv_dtos);
+    provide_cookies(request_cookies_, parts.request_evd, parts.attr.request_completion_flags,
+                    parts.attr.max_request_dtos);
     if (endpoint_ != nullptr) earlier_ += endpoint_->counters();
     std::swap(endpoint_, made);  // destroys the previous endpoint after releasing the lock
     std::swap(own_recv_queue_, own_recv_queue);

@@ -2,6 +2,7 @@
 // Cookies of requests, and whether the completion wakes waiters, which the core does not know.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 
@@ -12,19 +13,28 @@ namespace viaduct::dat {
 
 struct RequestCookie {
     std::uint64_t value = 0;
-    bool quiet = false;  ///< DAT_COMPLETION_UNSIGNALLED_FLAG
+    bool quiet = false;       ///< DAT_COMPLETION_UNSIGNALLED_FLAG
+    bool suppressed = false;  ///< DAT_COMPLETION_SUPPRESS_FLAG
 };
 
 /// The requests of one queue of an endpoint that may post unsignalled requests. The core gets a number instead of each
 /// cookie. Completions arrive in the order of the posts; suppressed ones are skipped.
 class RequestCookies {
 public:
+    /// Another endpoint of the core gets the requests, of which at most `depth` are outstanding. Those of the previous
+    /// ones may still complete.
+    void add_depth(std::uint32_t depth) noexcept {
+        const LockGuard lock(lock_);
+        most_ += depth;
+    }
+
     /// Replaces the cookie `context` by a number and calls post(), which posts the request. One at a time, so that the
     /// numbers have the order of the posts. Throws std::bad_alloc.
     template <class Post>
-    Status post(std::uint64_t& context, bool quiet, Post post) {
+    Status post(std::uint64_t& context, RequestCookie cookie, Post post) {
         const LockGuard ordered(posting_);
-        context = add({.value = context, .quiet = quiet});
+        cookie.value = context;
+        context = add(cookie);
         const Status status = post();
         if (!status.ok()) withdraw();
         return status;
@@ -33,24 +43,36 @@ public:
     /// The cookie of an open request.
     [[gnu::noinline]] std::uint64_t value_of(std::uint64_t number) const noexcept {
         const LockGuard lock(lock_);
-        return number - first_ < open_.size() ? open_[number - first_].value : 0;
+        const auto found = std::ranges::lower_bound(open_, number, {}, &Open::number);
+        return found != open_.end() && found->number == number ? found->cookie.value : 0;
     }
 
     [[gnu::noinline]] RequestCookie take(std::uint64_t number) noexcept {
         const LockGuard lock(lock_);
         RequestCookie cookie;
-        for (; first_ <= number && !open_.empty(); ++first_) {
-            cookie = open_.front();
-            open_.pop_front();
-        }
+        for (; !open_.empty() && open_.front().number <= number; open_.pop_front())
+            if (open_.front().number == number) cookie = open_.front().cookie;
         return cookie;
     }
 
 private:
+    struct Open {
+        std::uint64_t number;
+        RequestCookie cookie;
+    };
+
     [[gnu::noinline]] std::uint64_t add(const RequestCookie& cookie) {
         const LockGuard lock(lock_);
-        open_.push_back(cookie);
-        return first_ + open_.size() - 1;
+        if (open_.size() > 4 * most_) forget_successes();
+        open_.push_back({next_, cookie});
+        return next_++;
+    }
+
+    /// Suppressed requests do not complete if they succeed. Those that do not belong to the last `most_` ones have.
+    void forget_successes() noexcept VIADUCT_REQUIRES(lock_) {
+        std::erase_if(open_, [oldest = next_ - most_](const Open& each) {
+            return each.cookie.suppressed && each.number < oldest;
+        });
     }
 
     /// Removes the request that was added last.
@@ -61,8 +83,9 @@ private:
 
     Mutex posting_;
     mutable SpinLock lock_;
-    std::deque<RequestCookie> open_ VIADUCT_GUARDED_BY(lock_);
-    std::uint64_t first_ VIADUCT_GUARDED_BY(lock_) = 0;  // number of the oldest request
+    std::deque<Open> open_ VIADUCT_GUARDED_BY(lock_);
+    std::uint64_t next_ VIADUCT_GUARDED_BY(lock_) = 0;
+    std::uint64_t most_ VIADUCT_GUARDED_BY(lock_) = 1;  // requests that may complete; one may just have been polled
 };
 
 }  // namespace viaduct::dat

@@ -42,7 +42,10 @@ RemoteAddress place_of(const DAT_RMR_TRIPLET& triplet) noexcept {
 template <class Post>
 Status post_with(RequestCookies* cookies, std::uint64_t& context, DAT_COMPLETION_FLAGS flags, Post post) noexcept try {
     if (cookies == nullptr) return post();
-    return cookies->post(context, (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0, post);
+    return cookies->post(context,
+                         {.quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0,
+                          .suppressed = (flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0},
+                         post);
 } catch (const std::bad_alloc&) {
     return {Code::NoResources, "out of memory"};
 }

@@ -434,3 +434,25 @@ TEST(evd_wait__keeps_the_completions_that_it_counts) {
     for (unsigned i = 1; i < MANY; ++i) EXPECT_DONE(pair.client, i);
     pair_close(&pair);
 }
+
+static void write_often(unsigned count, DAT_UINT64 cookie, DAT_COMPLETION_FLAGS flags) {
+    for (unsigned i = 0; i < count; ++i)
+        CHECK_OK(post(pair.client,
+                      (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = cookie, .flags = flags}));
+}
+
+/* What is kept of a request is not kept for ever where it does not complete. */
+TEST(suppress__leaves_nothing_behind) {
+    if (!on_loopback()) skip("suppressed work may fill its queue");
+    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
+    pair = connected_pair_here((Options){.request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG});
+    write_often(1, 1, DAT_COMPLETION_DEFAULT_FLAG);
+    write_often(1000, 2, DAT_COMPLETION_SUPPRESS_FLAG);
+    const long before = heap_blocks();
+    write_often(100000, 3, DAT_COMPLETION_SUPPRESS_FLAG);
+    CHECK(heap_blocks() < before + 100);
+    EXPECT_DONE(pair.client, 1);
+    write_often(1, 4, DAT_COMPLETION_DEFAULT_FLAG);
+    EXPECT_DONE(pair.client, 4);
+    pair_close(&pair);
+}
