@@ -282,7 +282,9 @@ DAT_RETURN Ep::wrong_state() const noexcept {
     return invalid_state(present.subtype, explain("the endpoint is %s", present.name));
 }
 
+/// With the lock, because a thread that takes the event of a failed attempt could break the endpoint once it was reset.
 DAT_RETURN Ep::reset() noexcept {
+    const LockGuard lock(parts_lock_);
     const EndpointState present = state();
     if (present != EndpointState::Unconnected && present != EndpointState::Disconnected) return wrong_state();
     if (present == EndpointState::Unconnected) return success;  // posted receives are kept
