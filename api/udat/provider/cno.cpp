@@ -101,8 +101,9 @@ void Cno::attach(Evd& evd) {
 }
 
 /// If no dispatcher is left, the waiters must be released, because nothing would wake them.
-void Cno::detach(Evd& evd) noexcept {
-    const LockGuard members(members_lock_);
+void Cno::detach(Evd& evd, Use<Cno> use) noexcept {
+    const LockGuard members(members_lock_);  // close() waits for it
+    use = {};
     if (std::erase(members_, &evd) == 0) return;
     for (Waiters* waiters : all_waiters_) {
         (void)watch_completions(waiters->epoll, EPOLL_CTL_DEL, evd);

@@ -38,8 +38,9 @@ public:
     void query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const;
 
     /// Add and remove dispatchers that trigger this object. attach() throws std::bad_alloc and std::system_error.
+    /// detach() ends the use of this object, which the threads that it releases may free.
     void attach(Evd& evd);
-    void detach(Evd& evd) noexcept;
+    void detach(Evd& evd, Use<Cno> use) noexcept;
 
     /// Called when a dispatcher was enabled or disabled.
     void update_watches(const Evd& evd) noexcept;

@@ -92,7 +92,7 @@ Evd::Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags)
 
 Evd::~Evd() {
     EvdLink::await_posters();
-    if (cno_) cno_->detach(*this);
+    if (Cno* const cno = cno_.get()) cno->detach(*this, std::move(cno_));
 }
 
 DAT_RETURN Evd::create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, DAT_EVD_HANDLE& evd) {
@@ -541,14 +541,15 @@ Cno* Evd::cno() const noexcept {
 }
 
 void Evd::set_cno(Cno* cno) {
-    Use<Cno> wanted(cno);
+    Use<Cno> use(cno);
     if (cno != nullptr) cno->attach(*this);
     {
         const LockGuard lock(lock_);
-        std::swap(cno_, wanted);
+        std::swap(cno_, use);
         if (quiet_ != events_.size()) announce();
     }
-    if (wanted && wanted.get() != cno) wanted->detach(*this);
+    Cno* const previous = use.get();
+    if (previous != nullptr && previous != cno) previous->detach(*this, std::move(use));
     if (cno != nullptr) watch_for_cno();
 }
 

@@ -467,3 +467,27 @@ TEST(threads__agents_of_one_cno) {
     for (int i = 0; i < THREADS; ++i) CHECK(sem_trywait(&places[i].called) != 0);
     free_cno(ia, cno, evd);
 }
+
+static void free_with_its_last_evd(void *cno) {
+    DAT_EVD_HANDLE told = cno;
+    CHECK_OK(dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &told));
+    CHECK(told == DAT_HANDLE_NULL);
+    CHECK_OK(dat_cno_free(cno));
+}
+
+/* Whoever hears that the last EVD is gone may free the CNO at once. */
+TEST(threads__a_cno_that_is_freed_with_its_last_evd) {
+    need_thread_safety();
+    for (unsigned i = 0; i < rounds(); ++i) {
+        DAT_IA_HANDLE ia;
+        DAT_CNO_HANDLE cno;
+        DAT_EVD_HANDLE evd;
+        Sleeper sleeper = {0};
+        make_cno(&ia, &cno, &evd);
+        sleeper_start(&sleeper, free_with_its_last_evd, cno);
+        if (i % 2 == 0) CHECK_OK(dat_evd_modify_cno(evd, DAT_HANDLE_NULL));
+        CHECK_OK(dat_evd_free(evd));
+        CHECK(!sleeper_join(&sleeper));
+        CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+    }
+}
