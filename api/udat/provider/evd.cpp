@@ -51,11 +51,6 @@ bool fails_connection(DAT_EVENT_NUMBER number) noexcept {
     }
 }
 
-/// Reports whether the length of the dispatcher limits the number of such events.
-bool is_rationed(DAT_EVENT_NUMBER number) noexcept {
-    return number == DAT_CONNECTION_REQUEST_EVENT || number == DAT_SOFTWARE_EVENT;
-}
-
 DAT_RETURN too_long(DAT_COUNT wanted, std::uint32_t limit) noexcept {
     return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD),
                   explain("%d events asked for, max_evd_qlen is %u", wanted, limit));
@@ -150,9 +145,22 @@ Evd::Notification Evd::notification() const noexcept {
 
 /// Makes room for one more event, possibly beyond the length that the consumer requested.
 bool Evd::make_room() noexcept {
-    const std::size_t wanted = events_.size() + (has_place_ ? 2 : 1);
+    const std::size_t wanted = events_.size() + requests_ + (has_place_ ? 2 : 1);
     if (wanted <= events_.capacity()) return true;
     return wanted <= ia().device()->attributes().max_completions && events_.reserve(wanted);
+}
+
+/// Reports whether the length of the dispatcher forbids another software event or connection request.
+bool Evd::is_full() const noexcept { return events_.size() + requests_ >= capacity_; }
+
+bool Evd::is_known_overflow(const DAT_EVENT& event) const noexcept {
+    if (event.event_number != DAT_ASYNC_ERROR_EVD_OVERFLOW) return false;
+    for (std::size_t i = 0; i < events_.size(); ++i)
+        if (events_[i].event.event_number == event.event_number &&
+            events_[i].event.event_data.asynch_error_event_data.dat_handle ==
+                event.event_data.asynch_error_event_data.dat_handle)
+            return true;
+    return false;
 }
 
 /// Tells the CNO that there are events, now or when the thread that waits has left without hearing of them.
@@ -161,10 +169,8 @@ void Evd::announce() noexcept {
     if (cno_ && notifies()) cno_->trigger(handle());
 }
 
-bool Evd::try_post(const DAT_EVENT& event) noexcept {
-    const LockGuard lock(lock_);
-    if (is_rationed(event.event_number) && events_.size() >= capacity_) return false;
-    if (!make_room()) return false;
+/// There must be room.
+void Evd::append(const DAT_EVENT& event) noexcept {
     DAT_EVENT posted = event;
     posted.evd_handle = handle();
     events_.push({.event = posted, .quiet = false});
@@ -172,13 +178,36 @@ bool Evd::try_post(const DAT_EVENT& event) noexcept {
     count_.store(events_.size(), std::memory_order_release);
     news_.set(true);
     announce();
+}
+
+bool Evd::try_post(const DAT_EVENT& event) noexcept {
+    const LockGuard lock(lock_);
+    if (is_known_overflow(event)) return true;
+    if ((event.event_number == DAT_SOFTWARE_EVENT && is_full()) || !make_room()) return false;
+    append(event);
     return true;
 }
 
-bool Evd::post(const DAT_EVENT& event) noexcept {
-    if (try_post(event)) return true;
+bool Evd::expect_request() noexcept {
+    {
+        const LockGuard lock(lock_);
+        const bool admitted = !is_full() && make_room();
+        requests_ += admitted ? 1 : 0;
+        if (admitted) return true;
+    }
     report_overflow();
     return false;
+}
+
+void Evd::post_request(const DAT_EVENT& event) noexcept {
+    const LockGuard lock(lock_);
+    --requests_;
+    append(event);
+}
+
+void Evd::give_up_request() noexcept {
+    const LockGuard lock(lock_);
+    --requests_;
 }
 
 void Evd::report_overflow() noexcept { ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW, handle(), DAT_EVD_OVERFLOW_ERROR); }
@@ -501,9 +530,9 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
     const std::size_t before = capacity_;
     {
         const LockGuard lock(lock_);
-        if (events_.size() > wanted)
+        if (events_.size() + requests_ > wanted)
             return failed(error(DAT_INVALID_STATE),
-                          explain("%d events asked for, %zu are in the EVD", qlen, events_.size()));
+                          explain("%d events asked for, %zu are in the EVD", qlen, events_.size() + requests_));
         capacity_ = wanted;
     }
     if (completions_ != nullptr) {  // without the lock, which backends take with theirs held
@@ -513,7 +542,7 @@ DAT_RETURN Evd::resize(DAT_COUNT qlen) {
         }
     }
     const LockGuard lock(lock_);
-    if (resized.room() > events_.size()) {
+    if (resized.room() > events_.size() + requests_) {
         for (; !events_.empty(); events_.pop()) resized.push(events_.front());
         events_ = std::move(resized);
     }

@@ -46,12 +46,16 @@ public:
     /// Called if the endpoint has cookies, so that some completions may wake no waiter.
     void expect_cookies() noexcept { has_cookies_ = true; }
 
-    /// Appends an event and sets its evd_handle. If there is no room, returns false and reports an overflow on the
-    /// asynchronous dispatcher of the IA. Never blocks and takes no lock of the core, so observers may call it. The
-    /// requested length limits connection requests and software events; for other events the dispatcher grows.
-    bool post(const DAT_EVENT& event) noexcept;
-    /// Like post(), but does not report an overflow.
+    /// Appends an event and sets its evd_handle. Returns false if there is no room. Never blocks and takes no lock of
+    /// the core, so observers may call it. The requested length limits connection requests and software events; for
+    /// other events the dispatcher grows. An overflow that is still queued is not queued again.
     bool try_post(const DAT_EVENT& event) noexcept;
+
+    /// Reserves room for a connection request, which is then posted or given up. If there is none, returns false and
+    /// reports an overflow on the asynchronous dispatcher of the IA.
+    bool expect_request() noexcept;
+    void post_request(const DAT_EVENT& event) noexcept;
+    void give_up_request() noexcept;
 
     /// Reports that there was no room for an event.
     void report_overflow() noexcept;
@@ -122,6 +126,9 @@ private:
     bool reserve_place() noexcept VIADUCT_REQUIRES(taking_);
     void keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept VIADUCT_REQUIRES(taking_);
     bool make_room() noexcept VIADUCT_REQUIRES(lock_);
+    bool is_full() const noexcept VIADUCT_REQUIRES(lock_);
+    bool is_known_overflow(const DAT_EVENT& event) const noexcept VIADUCT_REQUIRES(lock_);
+    void append(const DAT_EVENT& event) noexcept VIADUCT_REQUIRES(lock_);
     std::size_t place_for(DAT_EP_HANDLE ep) const noexcept VIADUCT_REQUIRES(lock_);
     bool has_news() const noexcept;
     std::size_t collect() noexcept VIADUCT_REQUIRES(taking_);
@@ -153,10 +160,11 @@ private:
     Fifo<Queued> events_ VIADUCT_GUARDED_BY(lock_);
     ReadableFlag news_ VIADUCT_GUARDED_BY(lock_);  // since arm()
     std::atomic<bool> has_place_{false};  // events_ has room for a completion; changed with taking_ and lock_ held
-    std::atomic<std::size_t> count_{0};   // size of events_, to be read without the lock
-    bool untold_ VIADUCT_GUARDED_BY(lock_) = false;      // events came of which dat_evd_wait(3DAT) has not told since
-    std::size_t quiet_ VIADUCT_GUARDED_BY(lock_) = 0;    // number of events in events_ that wake no waiter
-    std::size_t endings_ VIADUCT_GUARDED_BY(lock_) = 0;  // number of events in events_ that end a connection
+    std::size_t requests_ VIADUCT_GUARDED_BY(lock_) = 0;  // connection requests for which there is room
+    std::atomic<std::size_t> count_{0};                   // size of events_, to be read without the lock
+    bool untold_ VIADUCT_GUARDED_BY(lock_) = false;       // events came of which dat_evd_wait(3DAT) has not told since
+    std::size_t quiet_ VIADUCT_GUARDED_BY(lock_) = 0;     // number of events in events_ that wake no waiter
+    std::size_t endings_ VIADUCT_GUARDED_BY(lock_) = 0;   // number of events in events_ that end a connection
     Use<Cno> cno_ VIADUCT_GUARDED_BY(lock_);
 };
 

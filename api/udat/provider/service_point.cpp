@@ -80,27 +80,35 @@ void ServicePoint::report(DAT_CR_HANDLE cr) noexcept {
     data.conn_qual = conn_qual_;
     data.cr_handle = cr;
     data.truncate_flag = DAT_FALSE;
-    if (!evd_->post(event)) refuse_unheard(cr, explain("the EVD is full, its length is %d", evd_->qlen()));
+    evd_->post_request(event);
 }
 
-bool ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept try {
-    auto made = std::make_unique<Cr>(ia(), *request, port_of(conn_qual_));
-    Cr& cr = *made;
-    const DAT_CR_HANDLE handle = ia().adopt(std::move(made));
-    try {
-        cr.reserve(provide_endpoint());  // last, because it could not be undone if a later step failed
-    } catch (...) {
-        (void)claim<Cr>(handle);
-        throw;
+bool ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept {
+    if (!evd_->expect_request()) {
+        log_refusal(*request, explain("the EVD is full, its length is %d", evd_->qlen()));
+        (void)Internals::refuse(*request);
+        return false;
     }
-    cr.keep(std::move(request));
-    if (cr.ep() != nullptr) cr.ep()->set_peer(cr);
-    report(handle);
-    return true;
-} catch (const std::exception&) {
-    log_refusal(*request, "out of memory");
-    (void)request->reject({});  // out of memory: reject, so that the requester learns of it immediately
-    return false;
+    try {
+        auto made = std::make_unique<Cr>(ia(), *request, port_of(conn_qual_));
+        Cr& cr = *made;
+        const DAT_CR_HANDLE handle = ia().adopt(std::move(made));
+        try {
+            cr.reserve(provide_endpoint());  // last, because it could not be undone if a later step failed
+        } catch (...) {
+            (void)claim<Cr>(handle);
+            throw;
+        }
+        cr.keep(std::move(request));
+        if (cr.ep() != nullptr) cr.ep()->set_peer(cr);
+        report(handle);
+        return true;
+    } catch (const std::exception&) {
+        evd_->give_up_request();
+        log_refusal(*request, "out of memory");
+        (void)request->reject({});  // out of memory: reject, so that the requester learns of it immediately
+        return false;
+    }
 }
 
 Ep* ServicePoint::make_endpoint() { return resolve<Ep>(ia().adopt(Ep::create_for_request(ia()))); }

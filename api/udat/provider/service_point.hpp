@@ -45,7 +45,7 @@ public:
     /// Destroys a finished service point, unless the consumer frees it at the same time.
     void finish() noexcept;
 
-    /// Reports a request that arrived here or was handed off. If that fails, rejects it and returns false.
+    /// Reports a request that arrived here or was handed off. If that fails, refuses it and returns false.
     bool receive(std::unique_ptr<ConnectionRequest> request) noexcept;
 
 protected:

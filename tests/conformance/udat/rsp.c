@@ -167,6 +167,33 @@ TEST(rsp_create__no_object__invalid_handle) {
     CHECK_BAD_HANDLES(dat_rsp_create(server->ia, qual, server->ep, bad, &rsp));
 }
 
+/* A request of which nobody hears does not use up the point, and the EVD of the IA hears of the overflow once. */
+TEST(rsp_create__stays_while_its_evd_is_full) {
+    const Pair pair = open_sides();
+    const Side *server = pair.server;
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
+    DAT_EVD_HANDLE evd = new_evd(server->ia, DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG);
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    CHECK_OK(dat_rsp_create(server->ia, qual, server->ep, evd, &rsp));
+    while (dat_evd_post_se(evd, &event) == DAT_SUCCESS) continue;
+    for (int i = 0; i < 4; ++i) {
+        CHECK_OK(request_to(server, pair.client->ep, qual));
+        EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+        CHECK_OK(dat_ep_reset(pair.client->ep));
+        CHECK_EQ(state_of(server->ep), DAT_EP_STATE_RESERVED);
+        if (i % 2 == 0) continue;
+        event = EXPECT_EVENT(pair.server, ASYNC, DAT_ASYNC_ERROR_EVD_OVERFLOW);
+        CHECK(event.event_data.asynch_error_event_data.dat_handle == evd);
+        CHECK(!poll_event(pair.server, ASYNC, &event));
+    }
+    while (dat_evd_dequeue(evd, &event) == DAT_SUCCESS) CHECK_EQ(event.event_number, DAT_SOFTWARE_EVENT);
+    CHECK_OK(request_to(server, pair.client->ep, qual));
+    CHECK_OK(dat_cr_accept(request_on(evd), DAT_HANDLE_NULL, 0, NULL));
+    EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    EXPECT_EVENT(pair.server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
 /* ---- dat_rsp_query ----------------------------------------------------------------------------------------------- */
 
 TEST(rsp_query__what_it_was_made_with) {
