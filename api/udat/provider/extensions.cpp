@@ -5,6 +5,7 @@
 #include "api/udat/provider/counters.hpp"
 #include "api/udat/provider/ep.hpp"
 #include "api/udat/provider/ia.hpp"
+#include "api/udat/provider/providers.hpp"
 #include "api/udat/provider/table.hpp"
 
 namespace viaduct::dat {
@@ -70,7 +71,10 @@ DAT_RETURN open_query(const DAT_NAME_PTR name, va_list arguments) {
     auto* provider_attr = va_arg(arguments, DAT_PROVIDER_ATTR*);
     DAT_EVD_HANDLE none = DAT_EVD_ASYNC_EXISTS;
     DAT_IA_HANDLE opened = DAT_HANDLE_NULL;
-    if (const DAT_RETURN result = calls::ia_open(name, 1, &none, &opened); result != success) return result;
+    // A registry prefers an entry that does not say that it is thread-safe, because it does not ask for that.
+    const bool thread_safe = name != nullptr && find_named_provider(name, false) == nullptr;
+    if (const DAT_RETURN result = calls::ia_open(thread_safe, name, 1, &none, &opened); result != success)
+        return result;
     const DAT_RETURN result = with<Ia>(
         opened, [&](Ia& it) { return calls::ia_query(it, nullptr, ia_mask, ia_attr, provider_mask, provider_attr); });
     if (result == success && ia != nullptr)

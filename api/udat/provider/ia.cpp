@@ -44,8 +44,10 @@ Result<std::shared_ptr<Device>> open_device(const std::string& name, DeviceObser
 
 }  // namespace
 
-Ia::Ia(const DAT_PROVIDER& provider, const std::string& device_name)
-    : Object(*this, provider, handle_type), provider_(provider), device_name_(device_name) {}
+Ia::Ia(const NamedProvider& provider)
+    : Object(*this, provider.tables.checking, handle_type),
+      provider_(provider.tables.checking),
+      thread_safe_(provider.thread_safe) {}
 
 Ia::~Ia() {
     revoke();
@@ -58,10 +60,10 @@ Ia::~Ia() {
         destroy_children(type);
 }
 
-DAT_RETURN Ia::open(const DAT_PROVIDER& provider, const std::string& device, DAT_COUNT async_qlen, AsyncEvd wanted,
-                    Evd* shared, std::unique_ptr<Ia>& ia) {
-    std::unique_ptr<Ia> created(new Ia(provider, device));
-    auto opened = open_device(device, created.get());
+DAT_RETURN Ia::open(const NamedProvider& provider, DAT_COUNT async_qlen, AsyncEvd wanted, Evd* shared,
+                    std::unique_ptr<Ia>& ia) {
+    std::unique_ptr<Ia> created(new Ia(provider));
+    auto opened = open_device(provider.device, created.get());
     if (opened.status().code() == Code::NoResources) return to_return(opened.status(), DAT_RESOURCE_DEVICE);
     if (!opened.ok()) return failed(error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED), opened.status());
     created->device_ = std::move(*opened);
@@ -182,11 +184,12 @@ void Ia::on_async_event(const AsyncEvent& event) noexcept {
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
-DAT_RETURN calls::ia_open(const DAT_NAME_PTR name, DAT_COUNT async_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia) {
+DAT_RETURN calls::ia_open(bool thread_safe, const DAT_NAME_PTR name, DAT_COUNT async_qlen, DAT_EVD_HANDLE* async_evd,
+                          DAT_IA_HANDLE* ia) {
     if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG1, "ia_name is null");
     if (async_evd == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "async_evd_handle is null");
     if (ia == nullptr) return invalid_parameter(DAT_INVALID_ARG4, "ia_handle is null");
-    const NamedProvider* provider = find_named_provider(name);
+    const NamedProvider* provider = find_named_provider(name, thread_safe);
     if (provider == nullptr)
         return failed(error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED),
                       explain("this provider was not loaded for an adapter %s", name));
@@ -202,9 +205,7 @@ DAT_RETURN calls::ia_open(const DAT_NAME_PTR name, DAT_COUNT async_qlen, DAT_EVD
     if (wanted == Ia::AsyncEvd::Made && async_qlen <= 0)
         return invalid_parameter(DAT_INVALID_ARG2, explain("async_evd_min_qlen is %d", async_qlen));
     std::unique_ptr<Ia> created;
-    if (const DAT_RETURN result =
-            Ia::open(provider->tables.checking, provider->device, async_qlen, wanted, shared, created);
-        result != success)
+    if (const DAT_RETURN result = Ia::open(*provider, async_qlen, wanted, shared, created); result != success)
         return result;
     if (wanted == Ia::AsyncEvd::Made) *async_evd = created->async_evd();
     *ia = created.release()->handle();

@@ -16,6 +16,8 @@
 
 namespace viaduct::dat {
 
+struct NamedProvider;
+
 class Ia final : public Object, private DeviceObserver {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_IA;
@@ -26,8 +28,8 @@ public:
     enum class AsyncEvd : std::uint8_t { Made, Shared, None };
 
     /// `shared`: the dispatcher of asynchronous events, if an existing one is used.
-    static DAT_RETURN open(const DAT_PROVIDER& provider, const std::string& device, DAT_COUNT async_qlen,
-                           AsyncEvd wanted, Evd* shared, std::unique_ptr<Ia>& ia);
+    static DAT_RETURN open(const NamedProvider& provider, DAT_COUNT async_qlen, AsyncEvd wanted, Evd* shared,
+                           std::unique_ptr<Ia>& ia);
     ~Ia() override;
 
     Counters<DCNT_IA_ALL_COUNTERS> counters;  ///< changed by note() or while the lock of the children is held
@@ -98,16 +100,16 @@ public:
 private:
     static constexpr std::size_t types = DAT_HANDLE_TYPE_CSP + 1;
 
-    Ia(const DAT_PROVIDER& provider, const std::string& device_name);
+    explicit Ia(const NamedProvider& provider);
     void count(DAT_HANDLE_TYPE type, bool created) noexcept VIADUCT_REQUIRES(children_lock_);
     void name_attributes();
     void on_async_event(const AsyncEvent& event) noexcept override;
     void destroy_children(DAT_HANDLE_TYPE type) noexcept;
 
     const DAT_PROVIDER& provider_;
+    const bool thread_safe_;  // as the entry of the registry says
     std::shared_ptr<Device> device_;
     sockaddr_storage address_{};
-    const std::string device_name_;
     std::string mtu_text_;
     std::vector<DAT_NAMED_ATTR> named_attributes_;  // consumers keep pointers to them
     EvdLink async_evd_;

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "api/udat/provider/ia.hpp"
-#include "api/udat/provider/providers.hpp"
 #include "api/udat/provider/segments.hpp"
 #include "api/udat/provider/translate.hpp"
 
@@ -95,7 +94,7 @@ DAT_RETURN Ia::query_provider(DAT_PROVIDER_ATTR& attributes) {
     attributes.completion_flags_supported = static_cast<DAT_COMPLETION_FLAGS>(
         DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG |
         DAT_COMPLETION_BARRIER_FENCE_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG);
-    attributes.is_thread_safe = find_named_provider(provider_.device_name)->thread_safe ? DAT_TRUE : DAT_FALSE;
+    attributes.is_thread_safe = thread_safe_ ? DAT_TRUE : DAT_FALSE;
     attributes.max_private_data_size = to_count(device.max_private_data_bytes);
     attributes.supports_multipath = DAT_FALSE;
     attributes.ep_creator = DAT_PSP_CREATES_EP_IFASKED;

@@ -4,9 +4,11 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "api/udat/provider/table.hpp"
 #include "core/base/fork.hpp"
+#include "core/log.hpp"
 #include "viaduct/detail/export.hpp"
 #include "viaduct/detail/mutex.hpp"
 
@@ -15,7 +17,13 @@ namespace {
 
 struct Entries {
     ProcessMutex lock;
-    std::map<std::string, std::unique_ptr<NamedProvider>> by_name VIADUCT_GUARDED_BY(lock);
+    std::map<std::pair<std::string, bool>, std::unique_ptr<NamedProvider>> all VIADUCT_GUARDED_BY(lock);
+
+    /// Null: there is none.
+    NamedProvider* find(const std::string& ia_name, bool thread_safe) VIADUCT_REQUIRES(lock) {
+        const auto found = all.find({ia_name, thread_safe});
+        return found == all.end() ? nullptr : found->second.get();
+    }
 };
 
 Entries& entries() {
@@ -31,24 +39,39 @@ std::string device_of(const char* parameters) {
     return text.substr(first, text.find(' ', first) - first);
 }
 
-NamedProvider& make_entry(const DAT_PROVIDER_INFO& info, const char* parameters) {
+bool is_thread_safe(const DAT_PROVIDER_INFO& info) noexcept { return info.is_thread_safe != DAT_FALSE; }
+
+NamedProvider& load_entry(const DAT_PROVIDER_INFO& info, const char* parameters) {
+    const bool thread_safe = is_thread_safe(info);
+    std::string device = device_of(parameters);
     const LockGuard lock(entries().lock);
-    auto& entry = entries().by_name[info.ia_name];
+    auto& entry = entries().all[{info.ia_name, thread_safe}];
     if (entry == nullptr) {
-        entry = std::make_unique<NamedProvider>(NamedProvider{.ia_name = info.ia_name});
-        entry->tables = make_tables(entry->ia_name.c_str());
+        entry = std::make_unique<NamedProvider>(NamedProvider{.ia_name = info.ia_name, .thread_safe = thread_safe});
+        entry->tables = make_tables(entry->ia_name.c_str(), thread_safe);
     }
-    entry->thread_safe = info.is_thread_safe == DAT_TRUE;
-    entry->device = device_of(parameters);
+    if (entry->loaded == 0)
+        entry->device = std::move(device);
+    else if (entry->device != device)
+        log(LogLevel::Warning, "dat.conf: %s is %s, as another line says, and not %s", info.ia_name,
+            entry->device.c_str(), device.c_str());
+    ++entry->loaded;
     return *entry;
+}
+
+NamedProvider* unload_entry(const DAT_PROVIDER_INFO& info) {
+    const LockGuard lock(entries().lock);
+    NamedProvider* const entry = entries().find(info.ia_name, is_thread_safe(info));
+    if (entry != nullptr && entry->loaded != 0) --entry->loaded;
+    return entry;
 }
 
 }  // namespace
 
-const NamedProvider* find_named_provider(const std::string& ia_name) {
+const NamedProvider* find_named_provider(const std::string& ia_name, bool thread_safe) {
     const LockGuard lock(entries().lock);
-    const auto found = entries().by_name.find(ia_name);
-    return found == entries().by_name.end() ? nullptr : found->second.get();
+    const NamedProvider* const found = entries().find(ia_name, thread_safe);
+    return found == nullptr || found->loaded == 0 ? nullptr : found;
 }
 
 }  // namespace viaduct::dat
@@ -58,14 +81,14 @@ using namespace viaduct::dat;
 extern "C" {
 
 VIADUCT_EXPORT void dat_provider_init(const DAT_PROVIDER_INFO* info, const char* parameters) try {
-    NamedProvider& entry = make_entry(*info, parameters);
+    const NamedProvider& entry = load_entry(*info, parameters);
     (void)dat_registry_add_provider(&entry.tables.checking, info);
 } catch (const std::exception&) {
     // The registry will not find the provider and logs that.
 }
 
 VIADUCT_EXPORT void dat_provider_fini(const DAT_PROVIDER_INFO* info) try {
-    if (const NamedProvider* entry = find_named_provider(info->ia_name))
+    if (const NamedProvider* entry = unload_entry(*info))
         (void)dat_registry_remove_provider(&entry->tables.checking, info);
 } catch (const std::exception&) {
     // If the name cannot be looked up, nothing was registered.

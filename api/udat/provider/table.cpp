@@ -73,18 +73,20 @@ struct Checking<name, T, call> {
     }
 };
 
+template <bool thread_safe>
 DAT_RETURN open_ia(const DAT_NAME_PTR name, DAT_COUNT async_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia) {
-    return reporting("dat_ia_openv", DAT_HANDLE_NULL,
-                     [&] { return guarded([&] { return calls::ia_open(name, async_qlen, async_evd, ia); }); });
+    return reporting("dat_ia_openv", DAT_HANDLE_NULL, [&] {
+        return guarded([&] { return calls::ia_open(thread_safe, name, async_qlen, async_evd, ia); });
+    });
 }
 
 }  // namespace
 
-ProviderTables make_tables(const char* ia_name) noexcept {
+ProviderTables make_tables(const char* ia_name, bool thread_safe) noexcept {
     ProviderTables tables{};
     DAT_PROVIDER& table = tables.checking;
     table.device_name = ia_name;
-    table.ia_open_func = open_ia;
+    table.ia_open_func = thread_safe ? open_ia<true> : open_ia<false>;
     table.ia_close_func = Entry<"dat_ia_close", calls::ia_close>::function;
     table.ia_ha_related_func = calls::ia_ha_related;
     table.handle_extendedop_func = calls::extended_op;

@@ -9,8 +9,9 @@
 
 namespace viaduct::dat {
 
-/// Returns the function tables for an IA of that name. The caller owns the name.
-ProviderTables make_tables(const char* ia_name) noexcept;
+/// Returns the function tables for an IA of that name. The caller owns the name. Their function that opens it gets the
+/// name, but not the rest of the entry: there are two, for entries that say that they are thread-safe and for others.
+ProviderTables make_tables(const char* ia_name, bool thread_safe) noexcept;
 
 class Object;
 class Ia;
@@ -39,7 +40,8 @@ namespace calls {
 #include "api/udat/calls.inc"
 
 // The registry has more to do for these.
-DAT_RETURN ia_open(const DAT_NAME_PTR name, DAT_COUNT async_qlen, DAT_EVD_HANDLE* async_evd, DAT_IA_HANDLE* ia);
+DAT_RETURN ia_open(bool thread_safe, const DAT_NAME_PTR name, DAT_COUNT async_qlen, DAT_EVD_HANDLE* async_evd,
+                   DAT_IA_HANDLE* ia);
 DAT_RETURN ia_close(Ia& ia, DAT_CLOSE_FLAGS flags);
 DAT_RETURN ia_ha_related(DAT_IA_HANDLE ia, const DAT_NAME_PTR provider, DAT_BOOLEAN* answer);
 DAT_RETURN extended_op(DAT_HANDLE handle, DAT_EXTENDED_OP operation, va_list arguments);

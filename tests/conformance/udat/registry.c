@@ -426,6 +426,30 @@ TEST(built_in__a_backend_for_unknown_devices) {
     check_not_found("viaduct-nonesuch", 2, 0, DAT_FALSE, DAT_NAME_NOT_REGISTERED);
 }
 
+static DAT_RETURN open_two(DAT_BOOLEAN thread_safe, DAT_IA_HANDLE *ia) {
+    char name[] = "two";
+    DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
+    return dat_ia_openv(name, 8, &async_evd, ia, 2, 0, thread_safe);
+}
+
+/* Each has its own device, whichever was opened last. */
+TEST(built_in__lines_of_one_name) {
+    DAT_PROVIDER_ATTR attr;
+    DAT_IA_HANDLE first = DAT_HANDLE_NULL, second = DAT_HANDLE_NULL, other = DAT_HANDLE_NULL;
+    conf(
+        "two u2.0 threadsafe default libdaplviaduct.so.2 viaduct.2.0 \"lo 0\" \"\"\n"
+        "two u2.0 nonthreadsafe default libdaplviaduct.so.2 viaduct.2.0 \"nonesuch 0\" \"\"\n");
+    if (listed("viaduct-lo", NULL) < 0) skip("the library is not Viaduct");
+    CHECK(unsetenv("VIADUCT_BACKEND") == 0 && unsetenv("VIADUCT_DEVICE") == 0);
+    CHECK_OK(open_two(DAT_TRUE, &first));
+    CHECK_RC(open_two(DAT_FALSE, &other), DAT_PROVIDER_NOT_FOUND);
+    CHECK_OK(open_two(DAT_TRUE, &second));
+    CHECK_OK(dat_ia_query(first, NULL, 0, NULL, DAT_PROVIDER_FIELD_ALL, &attr));
+    CHECK_EQ(attr.is_thread_safe, DAT_TRUE);
+    close_ia(first);
+    close_ia(second);
+}
+
 /* The order of the file wins, because programs take the first entry. */
 TEST(built_in__listed_after_the_file) {
     conf(
