@@ -93,6 +93,26 @@ VIP_RETURN finish_request(const Vi& vi, const Result<ConnectionEvent>& outcome, 
     return result;
 }
 
+/// Runs the body of a call that answers a request. One thread at a time does; the others find that the request exists
+/// no longer if it was answered.
+template <class Body>
+VIP_RETURN answer(VIP_CONN_HANDLE handle, Body&& body, const Call& call = {}) {
+    const auto answer_in_turn = [&] {
+        std::unique_ptr<Connection> answered;  // waits for other threads, so it is destroyed last
+        const WaitOn<Connection> turn(handle, Api::on_signal);
+        Connection* connection = turn.object();
+        if (connection == nullptr) return failed(VIP_INVALID_PARAMETER, no_request);
+        const LockGuard lock(connection->answering);
+        if (resolve<Connection>(handle) != connection) return failed(VIP_INVALID_PARAMETER, no_request);
+        const VIP_RETURN result = body(*connection);
+        if (result != VIP_SUCCESS && result != VIP_TIMEOUT) return result;  // it can be answered again
+        connection->revoke();
+        answered = connection->nic().connections.remove(*connection);
+        return result;
+    };
+    return Entry::run(handle, answer_in_turn, call);
+}
+
 }  // namespace
 
 VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_ULONG Timeout,
@@ -118,24 +138,21 @@ VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, 
 }
 
 VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle) {
-    return Entry::on<Connection>(ConnHandle, {}, [&](Connection& connection) {
+    return answer(ConnHandle, [&](Connection& connection) {
         Vi* vi = resolve<Vi>(ViHandle);
         if (!failure::require({{vi != nullptr, no_vi}})) return VIP_INVALID_PARAMETER;
         if (&connection.nic() != &vi->nic())
             return failed(VIP_INVALID_PARAMETER, "the request arrived at another NIC than that of the VI");
-        const VIP_RETURN result = vi->accept(connection.request());
-        if (result == VIP_SUCCESS || result == VIP_TIMEOUT) connection.nic().connections.remove(connection);
-        return result;
+        return vi->accept(connection.request());
     });
 }
 
 VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
-    return Entry::on<Connection>(ConnHandle, {}, [&](Connection& connection) {
+    return answer(ConnHandle, [&](Connection& connection) {
         const AddressText peer = text_of(connection.request().remote_address().host);
         const Status status = connection.request().reject({});
         if (!status.ok()) return to_return(status);
         log(LogLevel::Info, "VipConnectReject(%p): the program rejected the request of %s", ConnHandle, peer.c_str());
-        connection.nic().connections.remove(connection);
         return VIP_SUCCESS;
     });
 }

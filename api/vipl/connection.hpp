@@ -6,20 +6,27 @@
 
 #include "api/vipl/handles.hpp"
 #include "core/backend.hpp"
+#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::vipl {
 
 /// An incoming request. Exists until it is answered.
 class Connection final : public WithHandle<Connection, 5> {
 public:
-    static constexpr const char* invalid_handle = no_request;
-
     explicit Connection(Nic& nic) : nic_(nic) {}
+
+    /// Waits for the threads that are about to answer it.
+    ~Connection() {
+        revoke();
+        end_waits(handle());
+    }
 
     void keep(std::unique_ptr<ConnectionRequest> request) noexcept { request_ = std::move(request); }
 
     Nic& nic() const noexcept { return nic_; }
     ConnectionRequest& request() noexcept { return *request_; }
+
+    Mutex answering;  ///< held by the thread that answers
 
 private:
     Nic& nic_;

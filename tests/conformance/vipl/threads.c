@@ -124,3 +124,46 @@ TEST(threads_make_and_destroy_objects) {
     for (int i = 0; i < THREADS; ++i) begin(&tasks[i], end, do_make_and_destroy, NULL, 0);
     for (int i = 0; i < THREADS; ++i) finish(&tasks[i]);
 }
+
+/* ---- Several threads on one connection request ------------------------------------------------------------------- */
+
+typedef struct {
+    pthread_barrier_t *together;
+    VIP_VI_HANDLE vi; /* NULL: rejects it */
+    VIP_RETURN rc;
+} Answer;
+
+static void do_answer(Endpoint *end, void *argument) {
+    Answer *answer = argument;
+    const VIP_CONN_HANDLE conn = end->conn;
+    pthread_barrier_wait(answer->together);
+    answer->rc = answer->vi != NULL ? VipConnectAccept(conn, answer->vi) : VipConnectReject(conn);
+}
+
+/* One of them answers it, and the handle is not valid for the other. */
+TEST(threads_answer_one_request) {
+    Pair pair = open_local_pair((Options){0});
+    VIP_VI_HANDLE other;
+    pthread_barrier_t together;
+    CHECK(pthread_barrier_init(&together, NULL, 2) == 0);
+    CHECK_RC(VipCreateVi(pair.server->nic, &pair.server->attribs, NULL, NULL, &other), VIP_SUCCESS);
+    for (int round = 0; round < 100; ++round) {
+        Task client, tasks[2];
+        Answer answers[2] = {{&together, pair.server->vi, VIP_SUCCESS},
+                             {&together, round % 2 == 0 ? other : NULL, VIP_SUCCESS}};
+        Listening waiting = listening(pair.server, LONG_MS);
+        Request request = request_to(pair.client, pair.server, LONG_MS);
+        begin(&client, pair.client, do_request, &request, sizeof request);
+        CHECK_RC(wait_request(pair.server, &waiting), VIP_SUCCESS);
+        for (int i = 0; i < 2; ++i) begin(&tasks[i], pair.server, do_answer, &answers[i], sizeof answers[i]);
+        for (int i = 0; i < 2; ++i) finish(&tasks[i]);
+        finish(&client);
+        const int first = answers[0].rc == VIP_SUCCESS ? 0 : 1;
+        CHECK_RC(answers[first].rc, VIP_SUCCESS);
+        CHECK_RC(answers[1 - first].rc, VIP_INVALID_PARAMETER);
+        CHECK_RC(request.rc, answers[first].vi != NULL ? VIP_SUCCESS : VIP_REJECT);
+        CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
+        CHECK_RC(disconnect(pair.server), VIP_SUCCESS);
+        CHECK_RC(VipDisconnect(other), VIP_SUCCESS);
+    }
+}
