@@ -109,7 +109,8 @@ Vi::~Vi() {
 VIP_RETURN Vi::set_attributes(const VIP_VI_ATTRIBUTES& attributes) {
     CoreAttributes wanted;
     if (const VIP_RETURN result = read_attributes(nic_, attributes, wanted); result != VIP_SUCCESS) return result;
-    const LockGuard lock(attributes_mutex_);
+    const LockGuard lock(state_mutex_);
+    const LockGuard attributes_lock(attributes_mutex_);
     const Status status = endpoint_->modify(wanted.endpoint, std::move(wanted.domain));
     if (status.ok()) copy_attributes();
     return to_return(status);
@@ -302,6 +303,7 @@ VIP_RETURN Vi::not_idle() const noexcept {
 }
 
 VIP_RETURN Vi::connect(const ConnectParameters& parameters) noexcept {
+    const LockGuard lock(state_mutex_);
     if (endpoint_->state() != EndpointState::Unconnected) return not_idle();
     if (!attempt.begin(parameters.model)) return failed(VIP_INVALID_STATE, "a connection request is in progress");
     const Status status = endpoint_->connect(parameters);
@@ -312,19 +314,18 @@ VIP_RETURN Vi::connect(const ConnectParameters& parameters) noexcept {
 }
 
 VIP_RETURN Vi::accept(ConnectionRequest& request) noexcept {
-    {
-        const LockGuard lock(attributes_mutex_);
-        const EndpointAttributes& peer = request.remote_attributes();
-        const Status status = compatible(endpoint_->attributes(), peer);
-        // A VI's program waits for another VI of this side (guide, section 3.3.2); programs of other APIs do not.
-        if (!status.ok() && peer.any_reliable) (void)request.conflict(endpoint_->attributes());
-        if (!status.ok()) return to_return(status);
-    }
+    const LockGuard lock(state_mutex_);
+    const EndpointAttributes& peer = request.remote_attributes();
+    const Status status = compatible(endpoint_->attributes(), peer);
+    // A VI's program waits for another VI of this side (guide, section 3.3.2); programs of other APIs do not.
+    if (!status.ok() && peer.any_reliable) (void)request.conflict(endpoint_->attributes());
+    if (!status.ok()) return to_return(status);
     if (endpoint_->state() != EndpointState::Unconnected) return not_idle();
     return to_return(endpoint_->accept(request, {}));
 }
 
 void Vi::disconnect() noexcept {
+    const LockGuard lock(state_mutex_);
     loss_due_ = false;
     endpoint_->disconnect();
     attempt.abandon();

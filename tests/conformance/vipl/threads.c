@@ -3,6 +3,8 @@
  */
 #include "endpoint.h"
 
+#include <sched.h>
+
 enum { THREADS = 4, ROUNDS = 500 };
 
 /* Sends and receives ROUNDS messages in turn; one side sends first. */
@@ -166,4 +168,57 @@ TEST(threads_answer_one_request) {
         CHECK_RC(disconnect(pair.server), VIP_SUCCESS);
         CHECK_RC(VipDisconnect(other), VIP_SUCCESS);
     }
+}
+
+/* ---- Connecting and disconnecting one VI ------------------------------------------------------------------------- */
+
+typedef struct {
+    pthread_barrier_t turn;
+    _Atomic int ready;
+    int rounds;
+    Request request;
+} Search;
+
+/* Two threads leave it together, which they would not if they only slept. */
+static void begin_together(Search *search, int round) {
+    pthread_barrier_wait(&search->turn);
+    ++search->ready;
+    while (search->ready < 2 * (round + 1)) sched_yield();
+}
+
+static void do_search_again_and_again(Endpoint *end, void *argument) {
+    Search *search = argument;
+    for (int round = 0; round < search->rounds; ++round) {
+        begin_together(search, round);
+        search->request.rc = VipConnectPeerRequest(end->vi, &search->request.local.address,
+                                                   &search->request.remote.address, search->request.timeout_ms);
+        pthread_barrier_wait(&search->turn);
+        pthread_barrier_wait(&search->turn);
+    }
+}
+
+/* The VI is as if one call had been made after the other. */
+TEST(threads_connect_and_disconnect_one_vi) {
+    Endpoint *end = new_endpoint(NULL);
+    endpoint_open(end, (Options){0});
+    Task task;
+    Search search = {.rounds = is_hardware(end) ? 20 : 2000, .request = request_to(end, end, VIP_INFINITE)};
+    search.request.remote = net_address(end, "nobody", 6);
+    CHECK(pthread_barrier_init(&search.turn, NULL, 2) == 0);
+    begin(&task, end, do_search_again_and_again, &search, sizeof search);
+    for (int round = 0; round < search.rounds; ++round) {
+        begin_together(&search, round);
+        for (volatile int spin = 0; spin < round % 100 * 20; ++spin) continue;
+        CHECK_RC(VipDisconnect(end->vi), VIP_SUCCESS);
+        pthread_barrier_wait(&search.turn);
+        CHECK_RC(search.request.rc, VIP_SUCCESS);
+        const VIP_VI_STATE state = state_of(end);
+        CHECK(state == VIP_STATE_IDLE || state == VIP_STATE_CONNECT_PENDING);
+        Request result = search.request;
+        CHECK_RC(peer_done(end, &result), state == VIP_STATE_IDLE ? VIP_INVALID_STATE : VIP_NOT_DONE);
+        if (state == VIP_STATE_IDLE) CHECK_RC(peer_request(end, &result), VIP_SUCCESS);
+        CHECK_RC(disconnect(end), VIP_SUCCESS);
+        pthread_barrier_wait(&search.turn);
+    }
+    finish(&task);
 }
