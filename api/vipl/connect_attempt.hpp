@@ -15,13 +15,19 @@ class ConnectAttempt {
 public:
     using Model = ConnectParameters::Model;
 
-    /// Returns false if a request is in progress, or after end().
-    bool begin(Model model) noexcept {
+    /// Returns the number of the request, or 0 if one is in progress, or after end().
+    std::uint64_t begin(Model model) noexcept {
         const LockGuard lock(mutex_);
-        if (ended_ || phase_ == Phase::Pending) return false;
+        if (ended_ || phase_ == Phase::Pending) return 0;
         model_ = model;
         phase_ = Phase::Pending;
-        return true;
+        return ++number_;
+    }
+
+    /// The number of the last request.
+    std::uint64_t number() noexcept {
+        const LockGuard lock(mutex_);
+        return number_;
     }
 
     /// Records the outcome. Does nothing if no request is in progress.
@@ -65,16 +71,18 @@ public:
         return take(model);
     }
 
-    /// Like try_take(), but waits for the outcome; the request has its own deadline. WouldBlock: the wait was
-    /// interrupted.
-    Result<ConnectionEvent> wait(Model model) {
+    /// Like try_take(), but waits for the outcome of the request with this number; it has its own deadline.
+    /// InvalidState: another one has begun. WouldBlock: the wait was interrupted.
+    Result<ConnectionEvent> wait(Model model, std::uint64_t number) {
         UniqueLock lock(mutex_);
-        const auto settled = [this]() VIADUCT_REQUIRES(mutex_) { return phase_ != Phase::Pending; };
+        const auto settled = [this, number]()
+                                 VIADUCT_REQUIRES(mutex_) { return phase_ != Phase::Pending || number_ != number; };
         while (true) {
             {
                 const CancellationPoint here;
                 changed_.wait(mutex_, next_look(Deadline::never()), settled);
             }
+            if (number_ != number) return no_request();
             if (settled()) return take(model);
             lock.unlock();
             if (interrupted())
@@ -86,8 +94,10 @@ public:
 private:
     enum class Phase : std::uint8_t { None, Pending, Settled };
 
+    static Status no_request() noexcept { return {Code::InvalidState, "no connection request"}; }
+
     Result<ConnectionEvent> take(Model model) VIADUCT_REQUIRES(mutex_) {
-        if (phase_ == Phase::None || model_ != model) return Status(Code::InvalidState, "no connection request");
+        if (phase_ == Phase::None || model_ != model) return no_request();
         if (phase_ == Phase::Pending) return Status(Code::WouldBlock, "the connection request is still pending");
         phase_ = Phase::None;
         return outcome_;
@@ -95,6 +105,7 @@ private:
 
     Mutex mutex_;
     ConditionVariable changed_;
+    std::uint64_t number_ VIADUCT_GUARDED_BY(mutex_) = 0;
     Phase phase_ VIADUCT_GUARDED_BY(mutex_) = Phase::None;
     bool ended_ VIADUCT_GUARDED_BY(mutex_) = false;
     Model model_ VIADUCT_GUARDED_BY(mutex_) = Model::ClientServer;

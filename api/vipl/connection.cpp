@@ -66,9 +66,9 @@ Connection& keep(Nic& nic, std::unique_ptr<ConnectionRequest> request) try {
     throw;
 }
 
-/// The part that is common to both kinds of request: checks the arguments and starts the request.
+/// The part that is common to both kinds of request: checks the arguments, starts the request, and stores its number.
 VIP_RETURN begin_request(Vi& vi, Model model, const VIP_NET_ADDRESS* local, const VIP_NET_ADDRESS* remote,
-                         VIP_ULONG timeout) noexcept {
+                         VIP_ULONG timeout, std::uint64_t& number) noexcept {
     const Nic& nic = vi.nic();
     ConnectParameters parameters;
     if (!failure::require({{local != nullptr, "LocalAddr is NULL"},
@@ -80,7 +80,7 @@ VIP_RETURN begin_request(Vi& vi, Model model, const VIP_NET_ADDRESS* local, cons
         return VIP_INVALID_PARAMETER;
     parameters.model = model;
     parameters.deadline = to_deadline(timeout);
-    return vi.connect(parameters);
+    return vi.connect(parameters, number);
 }
 
 /// Returns the outcome of a request. The level of a connected VI applies to both ends: peers of other APIs have none.
@@ -160,9 +160,10 @@ VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
 VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr, VIP_NET_ADDRESS* RemoteAddr,
                              VIP_ULONG Timeout, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
     return Entry::wait<Vi>(ViHandle, {{RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}, [&](Vi& vi) {
-        const VIP_RETURN begun = begin_request(vi, Model::ClientServer, LocalAddr, RemoteAddr, Timeout);
+        std::uint64_t number = 0;
+        const VIP_RETURN begun = begin_request(vi, Model::ClientServer, LocalAddr, RemoteAddr, Timeout, number);
         if (begun != VIP_SUCCESS) return begun;
-        return finish_request(vi, vi.attempt.wait(Model::ClientServer), *RemoteViAttribs);
+        return finish_request(vi, vi.attempt.wait(Model::ClientServer, number), *RemoteViAttribs);
     });
 }
 
@@ -175,8 +176,10 @@ VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle) {
 
 VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr, VIP_NET_ADDRESS* RemoteAddr,
                                  VIP_ULONG Timeout) {
-    return Entry::on<Vi>(ViHandle, {},
-                         [&](Vi& vi) { return begin_request(vi, Model::PeerToPeer, LocalAddr, RemoteAddr, Timeout); });
+    return Entry::on<Vi>(ViHandle, {}, [&](Vi& vi) {
+        std::uint64_t number = 0;
+        return begin_request(vi, Model::PeerToPeer, LocalAddr, RemoteAddr, Timeout, number);
+    });
 }
 
 VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
@@ -187,6 +190,6 @@ VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteV
 
 VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
     return Entry::wait<Vi>(ViHandle, {{RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}, [&](Vi& vi) {
-        return finish_request(vi, vi.attempt.wait(Model::PeerToPeer), *RemoteViAttribs);
+        return finish_request(vi, vi.attempt.wait(Model::PeerToPeer, vi.attempt.number()), *RemoteViAttribs);
     });
 }

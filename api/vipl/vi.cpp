@@ -302,10 +302,11 @@ VIP_RETURN Vi::not_idle() const noexcept {
     return failed(VIP_INVALID_STATE, explain("the VI is %s, not idle", to_string(endpoint_->state())));
 }
 
-VIP_RETURN Vi::connect(const ConnectParameters& parameters) noexcept {
+VIP_RETURN Vi::connect(const ConnectParameters& parameters, std::uint64_t& number) noexcept {
     const LockGuard lock(state_mutex_);
     if (endpoint_->state() != EndpointState::Unconnected) return not_idle();
-    if (!attempt.begin(parameters.model)) return failed(VIP_INVALID_STATE, "a connection request is in progress");
+    number = attempt.begin(parameters.model);
+    if (number == 0) return failed(VIP_INVALID_STATE, "a connection request is in progress");
     const Status status = endpoint_->connect(parameters);
     if (!status.ok()) attempt.abandon();
     // If the peer of a reliable VI is unreachable, its receives are flushed (guide, section 3.3.4).

@@ -41,8 +41,8 @@ public:
     VIP_RETURN post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
     VIP_RETURN post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
 
-    /// connect() starts a connection request; `attempt` receives the outcome.
-    VIP_RETURN connect(const ConnectParameters& parameters) noexcept;
+    /// connect() starts a connection request, whose number it stores; `attempt` receives the outcome.
+    VIP_RETURN connect(const ConnectParameters& parameters, std::uint64_t& number) noexcept;
     VIP_RETURN accept(ConnectionRequest& request) noexcept;
     void disconnect() noexcept;
     ConnectAttempt attempt;

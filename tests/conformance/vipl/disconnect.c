@@ -59,6 +59,28 @@ TEST(from_pending_ends_a_request) {
     CHECK_RC(accept_request(pair.server), VIP_TIMEOUT);
 }
 
+/* Another request that follows at once has an outcome of its own. */
+TEST(from_pending_to_another_request) {
+    Pair pair = open_pair((Options){0});
+    for (int round = 0; round < 20; ++round) {
+        Task client, server;
+        Listening first = listening(pair.server, LONG_MS), second = first;
+        Request ended = request_to(pair.client, pair.server, VIP_INFINITE), request = ended;
+        begin(&client, pair.client, do_request, &ended, sizeof ended);
+        CHECK_RC(wait_request(pair.server, &first), VIP_SUCCESS);
+        begin(&server, pair.server, do_wait_and_accept, &second, sizeof second);
+        CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
+        CHECK_RC(request_connection(pair.client, &request), VIP_SUCCESS);
+        finish(&client);
+        finish(&server);
+        CHECK_RC(ended.rc, VIP_INVALID_STATE);
+        CHECK_RC(second.rc, VIP_SUCCESS);
+        CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
+        await_error(pair.server, VIP_ERROR_CONN_LOST);
+        CHECK_RC(disconnect(pair.server), VIP_SUCCESS);
+    }
+}
+
 TEST(from_error) {
     Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
     CHECK_RC(disconnect(pair.server), VIP_SUCCESS);
