@@ -309,9 +309,12 @@ VIP_RETURN Vi::connect(const ConnectParameters& parameters, std::uint64_t& numbe
     if (number == 0) return failed(VIP_INVALID_STATE, "a connection request is in progress");
     const Status status = endpoint_->connect(parameters);
     if (!status.ok()) attempt.abandon();
-    // If the peer of a reliable VI is unreachable, its receives are flushed (guide, section 3.3.4).
-    if (endpoint_->state() == EndpointState::Disconnected) Internals::fail(*endpoint_);
     return to_return(status);
+}
+
+void Vi::flush_if_in_error() noexcept {
+    const LockGuard lock(state_mutex_);
+    if (endpoint_->state() == EndpointState::Disconnected) Internals::fail(*endpoint_);
 }
 
 VIP_RETURN Vi::accept(ConnectionRequest& request) noexcept {

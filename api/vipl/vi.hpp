@@ -43,6 +43,8 @@ public:
 
     /// connect() starts a connection request, whose number it stores; `attempt` receives the outcome.
     VIP_RETURN connect(const ConnectParameters& parameters, std::uint64_t& number) noexcept;
+    /// After VIP_NOT_REACHABLE, which takes a reliable VI to the Error state (guide, section 3.3.4).
+    void flush_if_in_error() noexcept;
     VIP_RETURN accept(ConnectionRequest& request) noexcept;
     void disconnect() noexcept;
     ConnectAttempt attempt;

@@ -2,6 +2,7 @@
  * VIP_ERROR_RESOURCE where the process has no file descriptor left, and the calls that need none. out_of_memory.c does
  * the same for memory.
  */
+#include "../support/sleeper.h"
 #include "../support/sweep.h"
 #include "endpoint.h"
 
@@ -139,6 +140,51 @@ TEST(rejecting_needs_none) {
     finish(&task);
     CHECK_RC(request.rc, VIP_REJECT);
 }
+
+/* ---- A server that has none -------------------------------------------------------------------------------------- */
+
+static Listening in_vain;
+
+static void wait_in_vain(void *server) { do_wait(server, &in_vain); }
+
+/* Waits for a client, and has no descriptor left to answer it. */
+static void do_wait_without(Endpoint *server, void *argument) {
+    static Sleeper waits;
+    in_vain = *(Listening *)argument;
+    sleeper_start(&waits, wait_in_vain, server);
+    leave_descriptors(0);
+}
+
+static void ask_in_vain(void *unused) {
+    (void)unused;
+    do_request(end, &request);
+}
+
+/* The client learns of it when its call has come to wait for the answer. */
+static void request_in_vain(VIP_RELIABILITY_LEVEL level) {
+    if (UNDER_SANITIZER) skip("a sanitizer needs file descriptors of its own");
+    Peer *peer = peer_start();
+    Endpoint *server = new_endpoint(peer);
+    open_with((Options){.level = level});
+    if (is_hardware(end)) skip("this device may need no descriptor for an answer");
+    endpoint_open(server, (Options){.level = level});
+    waiting = listening(server, VIP_INFINITE);
+    at(server, do_wait_without, &waiting, sizeof waiting);
+    post_simple_recv(end, 0, 64);
+    request = request_to(end, server, VIP_INFINITE);
+    Sleeper asks = {0};
+    peer_stop(peer);
+    sleeper_start(&asks, ask_in_vain, NULL);
+    peer_continue(peer);
+    CHECK(!sleeper_join(&asks));
+    CHECK_RC(request.rc, VIP_NOT_REACHABLE);
+    expect_unreachable_state(end, level);
+    peer_kill(peer);
+}
+
+TEST(a_request_in_vain_unreliable) { request_in_vain(VIP_SERVICE_UNRELIABLE); }
+TEST(a_request_in_vain_reliable_delivery) { request_in_vain(VIP_SERVICE_RELIABLE_DELIVERY); }
+TEST(a_request_in_vain_reliable_reception) { request_in_vain(VIP_SERVICE_RELIABLE_RECEPTION); }
 
 /* ---- Calls that need none ---------------------------------------------------------------------------------------- */
 
