@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
 #include "viaduct/detail/mutex.hpp"
 
@@ -13,6 +14,8 @@ namespace viaduct::vipl {
 template <class Object>
 class Children {
 public:
+    using Objects = std::unordered_map<Object*, std::unique_ptr<Object>>;
+
     Object& add(std::unique_ptr<Object> object) {
         const LockGuard lock(mutex_);
         Object* key = object.get();
@@ -29,10 +32,10 @@ public:
         return owned;
     }
 
-    void clear() noexcept {
-        decltype(objects_) doomed;
+    /// Removes all objects.
+    Objects take() noexcept {
         const LockGuard lock(mutex_);
-        doomed.swap(objects_);
+        return std::exchange(objects_, {});
     }
 
     std::size_t size() const noexcept {
@@ -49,7 +52,7 @@ public:
 
 private:
     mutable Mutex mutex_;
-    std::unordered_map<Object*, std::unique_ptr<Object>> objects_ VIADUCT_GUARDED_BY(mutex_);
+    Objects objects_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::vipl

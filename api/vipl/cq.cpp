@@ -31,12 +31,16 @@ Result<std::unique_ptr<Cq>> Cq::create(Nic& nic, std::uint32_t capacity) {
 
 Cq::~Cq() {
     end_calls();
-    if (notifier_ != nullptr) notifier_->stop();
+    end_handlers();
 }
 
 void Cq::end_calls() noexcept {
     revoke();
     end_waits(handle());
+}
+
+void Cq::end_handlers() noexcept {
+    if (notifier_ != nullptr) notifier_->stop();
 }
 
 /// Takes one completion at a time. The core wakes other waiters while more completions are left.

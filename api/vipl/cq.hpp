@@ -39,6 +39,9 @@ public:
     /// Invalidates the handle, and releases the threads that wait for the queue.
     void end_calls() noexcept;
 
+    /// Discards the requests for handlers, and waits for one that runs.
+    void end_handlers() noexcept;
+
     /// Takes the next entry. Returns false if there is none.
     bool next_entry(CqEntry& entry) noexcept;
 

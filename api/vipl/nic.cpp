@@ -41,16 +41,17 @@ Result<std::unique_ptr<Nic>> Nic::open(const DeviceId& id) {
     return nic;
 }
 
-/// A handler that the destructors below wait for may itself wait for any object of the NIC.
+/// Until it has returned, a handler may be in a call for any object of the NIC, and wait for it.
 Nic::~Nic() {
     revoke();
     end_waits(handle());
-    vis.for_each([](Vi& vi) { vi.end_calls(); });
-    cqs.for_each([](Cq& cq) { cq.end_calls(); });
+    const auto last_cqs = cqs.take();
+    const auto last_vis = vis.take();  // destroyed before the completion queues
+    for (const auto& [vi, owner] : last_vis) vi->end_calls();
+    for (const auto& [cq, owner] : last_cqs) cq->end_calls();
     errors.stop();
-    connections.clear();
-    vis.clear();
-    cqs.clear();
+    for (const auto& [vi, owner] : last_vis) vi->end_handlers();
+    for (const auto& [cq, owner] : last_cqs) cq->end_handlers();
 }
 
 /// Each VI may use two completion queues of its own; these are the remaining ones.

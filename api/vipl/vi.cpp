@@ -100,10 +100,14 @@ void Vi::end_calls() noexcept {
     end_waits(handle());
 }
 
-Vi::~Vi() {
-    end_calls();
+void Vi::end_handlers() noexcept {
     send_.cancel_notifies();
     receive_.cancel_notifies();
+}
+
+Vi::~Vi() {
+    end_calls();
+    end_handlers();
 }
 
 VIP_RETURN Vi::set_attributes(const VIP_VI_ATTRIBUTES& attributes) {

@@ -26,6 +26,9 @@ public:
     /// Invalidates the handle, and releases the threads that wait for the VI.
     void end_calls() noexcept;
 
+    /// Discards the requests for handlers, and waits for one that runs.
+    void end_handlers() noexcept;
+
     Nic& nic() const noexcept { return nic_; }
     const Endpoint& endpoint() const noexcept { return *endpoint_; }
     WorkQueue& queue(QueueKind kind) noexcept { return kind == QueueKind::Send ? send_ : receive_; }

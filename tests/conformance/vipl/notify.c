@@ -317,6 +317,28 @@ TEST(closing_the_nic_cancels_handlers) {
     CHECK_EQ(calls_so_far(), count);
 }
 
+/* A handler that makes calls until the handles are not valid any more. */
+static void take_to_the_end(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_BOOLEAN recv_queue) {
+    VIP_DESCRIPTOR *descriptor;
+    on_entry(context, nic, vi, recv_queue);
+    while (VipRecvDone(vi, &descriptor) != VIP_INVALID_PARAMETER) continue;
+    on_entry(context, nic, vi, recv_queue);
+}
+
+TEST(closing_the_nic_awaits_a_handler_of_a_cq) {
+    Endpoint *end = new_endpoint(NULL);
+    for (int round = 0, rounds = 30; round < rounds; ++round) {
+        endpoint_open(end, (Options){.recv_on_cq = VIP_TRUE});
+        if (is_hardware(end)) rounds = 5; /* to open and close a device takes long */
+        post_simple_recv(end, 0, 64);
+        CHECK_RC(VipCQNotify(end->cq, NULL, take_to_the_end), VIP_SUCCESS);
+        CHECK_RC(disconnect(end), VIP_SUCCESS); /* flushes it */
+        await_call(2 * round);
+        endpoint_close_nic(end);
+        CHECK_EQ(calls_so_far(), 2 * round + 2);
+    }
+}
+
 TEST(destroying_the_vi_ends_its_thread) {
     Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
     post_simple_recv(pair.client, 0, 64);
