@@ -94,7 +94,6 @@ int not_posted(const Status& status, const void* handle, const Call& call) noexc
 
 void Api::report(const Call& call, const void* handle, int result) noexcept {
     if (result == RPMA_E_NO_COMPLETION || result == RPMA_E_NO_EVENT) return;
-    const CancellationHold hold;  // the log function belongs to the program
     if (result == RPMA_E_INVAL && handles.was_inherited(handle)) failure::because(inherited_handle);
     const bool of_device = result == RPMA_E_PROVIDER || result == RPMA_E_NOMEM || result == RPMA_E_UNKNOWN;
     failure::report(of_device ? LogLevel::Info : LogLevel::Debug,

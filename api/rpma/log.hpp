@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/rpma/api.hpp"
+#include "core/base/waiting.hpp"
 #include "viaduct/status.hpp"
 
 namespace viaduct::rpma {
@@ -15,6 +16,7 @@ const char* file_name_of(const char* path) noexcept;
 template <class... Arguments>
 void log(rpma_log_level level, const Call& where, const char* format, Arguments... arguments) noexcept {
     if (level > log_threshold()) return;
+    const CancellationHold hold;  // the function belongs to the program
     log_function()(level, file_name_of(where.file), where.line, where.function, format, arguments...);
 }
 

@@ -247,6 +247,27 @@ static void check_working(uint32_t bytes) {
 TEST(conn__posting_and_polling_are_no_cancellation_points) { check_working(SMALL); }
 TEST(conn__posting_and_polling_large_messages_are_no_cancellation_points) { check_working(LARGE); }
 
+static void cancellable_log(enum rpma_log_level level, const char *file_name, const int line_no,
+                            const char *function_name, const char *message_format, ...) {
+    (void)level, (void)file_name, (void)line_no, (void)function_name, (void)message_format;
+    pthread_testcancel();
+}
+
+static void post_what_is_logged(void *argument) {
+    Side *side = argument;
+    CHECK_OK(post(side, (Work){.operation = FLUSH_VISIBILITY, .length = MEMORY_BYTES + 1, .context = 1}));
+    CHECK_INVAL(rpma_flush(NULL, side->target, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, RPMA_F_COMPLETION_ALWAYS, NULL));
+}
+
+TEST(conn__a_log_function_of_posts_is_no_cancellation_point) {
+    Pair pair = connected_pair((Options){0});
+    CHECK_OK(rpma_log_set_function(cancellable_log));
+    CHECK_OK(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_DEBUG));
+    run_while_cancelled(post_what_is_logged, pair.client, 1);
+    EXPECT_DONE(pair.client, 1);
+    pair_close(&pair);
+}
+
 /* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
 /* With both kinds of handlers at once. */
