@@ -29,9 +29,7 @@ Result<std::uint64_t> Channel::take_event() noexcept { return channel_->take_eve
 
 Woken Channel::sleep(const Deadline& deadline) {
     const int source = fd();
-    if (source >= 0) return sleep_until_readable({&source, 1}, deadline);
-    const Woken woken = sleep_until_readable({}, std::min(deadline, Deadline::after(look_again)));
-    return woken == Woken::Late ? Woken::Ready : woken;
+    return sleep_until_ready({&source, 1}, deadline);
 }
 
 backend::CompletionQueue& CompletionQueue::backend() noexcept {

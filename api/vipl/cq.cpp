@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/vipl/cq.hpp"
 
-#include <algorithm>
 #include <array>
-#include <span>
 
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
@@ -85,9 +83,7 @@ VIP_RETURN Cq::wait(const Deadline& deadline, CqEntry& entry) {
         Status arm() const noexcept { return cq.queue_->arm(); }
         bool sleep(const Deadline& until) const {
             const std::array fds{cq.queue_->fd(), cq.left_fd()};
-            const bool blind = std::ranges::min(fds) < 0;
-            const Deadline end = blind ? std::min(until, Deadline::after(look_again)) : until;
-            return sleep_until_readable(blind ? std::span<const int>() : fds, end) != Woken::Closed;
+            return sleep_until_ready(fds, until) != Woken::Closed;
         }
     } source{*this};
     if (wait_until(source, deadline, [&] { return next_entry(entry); })) return VIP_SUCCESS;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/vipl/notify.hpp"
 
-#include <poll.h>
-
+#include <array>
 #include <cerrno>
 #include <system_error>
 
@@ -19,31 +18,23 @@ struct Notifier::Mailbox {
         if (stop_fd < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
     }
 
-    /// Sleeps until the queue signals a completion or `stop` is set.
-    void sleep(const CompletionQueue& queue, int also_fd) const noexcept {
-        pollfd sources[] = {{.fd = queue.fd(), .events = POLLIN, .revents = 0},
-                            {.fd = also_fd, .events = POLLIN, .revents = 0},
-                            {.fd = stop_fd, .events = POLLIN, .revents = 0}};
-        ::poll(sources, 3, sources[0].fd >= 0 ? -1 : static_cast<int>(look_again.count()));
-    }
-
     struct Request {
         Delivery deliver;
-        int also_fd;
+        int fd;
     };
     EventQueue<Request> requests;
     ReadableFlag stop;
     const int stop_fd;
 };
 
-void Notifier::request(Delivery delivery, int also_fd) {
+void Notifier::request(Delivery delivery, int fd) {
     const LockGuard lock(mutex_);
     if (mailbox_ == nullptr) {
         auto mailbox = std::make_shared<Mailbox>();
         thread_ = start_thread([mailbox, &queue = queue_] { serve(mailbox, queue); });
         mailbox_ = std::move(mailbox);
     }
-    mailbox_->requests.push({std::move(delivery), also_fd});
+    mailbox_->requests.push({std::move(delivery), fd});
 }
 
 void Notifier::stop() noexcept {
@@ -65,7 +56,7 @@ void Notifier::serve(const std::shared_ptr<Mailbox>& mailbox, CompletionQueue& q
         while (!request->deliver()) {
             if (mailbox->requests.closed() || !queue.arm().ok()) return;
             if (request->deliver()) break;
-            mailbox->sleep(queue, request->also_fd);
+            (void)sleep_until_ready(std::array{queue.fd(), request->fd, mailbox->stop_fd}, Deadline::never());
         }
     }
 }

@@ -22,9 +22,10 @@ public:
     Notifier(const Notifier&) = delete;
     Notifier& operator=(const Notifier&) = delete;
 
-    /// `also_fd`: a descriptor that is readable while there is something to take of which the queue does not know; or
-    /// -1. Throws std::bad_alloc or std::system_error if the request cannot be stored or the thread cannot be started.
-    void request(Delivery delivery, int also_fd = -1);
+    /// `fd`: that of the queue, or another one that is readable while there is something to take of which the queue
+    /// does not know; -1 if it could not be created. Throws std::bad_alloc or std::system_error if the request cannot
+    /// be stored or the thread cannot be started.
+    void request(Delivery delivery, int fd);
 
     /// Discards the requests that have not started and waits for a running handler, unless the handler itself is the
     /// caller.

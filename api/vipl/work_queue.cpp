@@ -52,12 +52,13 @@ VIP_RETURN WorkQueue::wait(const Deadline& deadline, VIP_DESCRIPTOR** descriptor
 VIP_RETURN WorkQueue::notify(VIP_PVOID context, NotifyHandler handler) {
     if (cq_ != nullptr) return uses_cq();
     if (empty()) return VIP_DESCRIPTOR_ERROR;
-    notifier_.request([this, context, handler] {
+    const auto deliver = [this, context, handler] {
         VIP_DESCRIPTOR* descriptor = nullptr;
         if (done(&descriptor) == VIP_NOT_DONE) return false;
         handler(context, vi_.nic().handle(), vi_.handle(), descriptor);
         return true;
-    });
+    };
+    notifier_.request(deliver, queue_->fd());
     return VIP_SUCCESS;
 }
 

@@ -173,7 +173,7 @@ Woken sleep_until_readable(std::span<const int> fds, const Deadline& deadline) {
     constexpr Deadline::Clock::duration longest_unwatched = std::chrono::milliseconds(100);
     WaitingCall* const call = deadline.poll_timeout_ms() == 0 ? nullptr : innermost;
     Sleep sleep(call);
-    std::array<pollfd, 4> sources{};
+    std::array<pollfd, 5> sources{};
     pollfd* end = sources.data();
     for (const int fd : fds) *end++ = {.fd = fd, .events = POLLIN, .revents = 0};
     const pollfd& wake = *end++ = {.fd = sleep.wake_fd(), .events = POLLIN, .revents = 0};
@@ -193,6 +193,12 @@ Woken sleep_until_readable(std::span<const int> fds, const Deadline& deadline) {
         if (ready > 0 && signals.revents != 0 && sleep.deliver_signals()) return Woken::Signal;
         if (deadline.passed()) return Woken::Late;
     }
+}
+
+Woken sleep_until_ready(std::span<const int> fds, const Deadline& deadline) {
+    if (std::ranges::min(fds) >= 0) return sleep_until_readable(fds, deadline);
+    const Woken woken = sleep_until_readable(fds, std::min(deadline, Deadline::after(look_again)));
+    return woken == Woken::Late ? Woken::Ready : woken;
 }
 
 }  // namespace viaduct

@@ -81,8 +81,12 @@ inline constexpr const char* closed_while_waiting = "the object was closed while
 /// How long a call sleeps before it looks again, if no descriptor is left that could wake it.
 inline constexpr std::chrono::milliseconds look_again(1);
 
-/// Sleeps until one of at most two descriptors is readable (negative ones are ignored). If the thread is in no
+/// Sleeps until one of at most three descriptors is readable (negative ones are ignored). If the thread is in no
 /// WaitingCall, every signal ends the sleep. Throws only what cancels the thread.
 VIADUCT_EXPORT Woken sleep_until_readable(std::span<const int> fds, const Deadline& deadline);
+
+/// The same for descriptors that are negative only if they could not be created. Then it sleeps only for look_again
+/// and returns Ready, after which the caller looks again.
+VIADUCT_EXPORT Woken sleep_until_ready(std::span<const int> fds, const Deadline& deadline);
 
 }  // namespace viaduct
