@@ -54,9 +54,11 @@ void Notifier::serve(const std::shared_ptr<Mailbox>& mailbox, CompletionQueue& q
     // A handler may destroy the queue. After a delivery, only the mailbox is certain to exist.
     while (const auto request = mailbox->requests.wait(Deadline::never())) {
         while (!request->deliver()) {
-            if (mailbox->requests.closed() || !queue.arm().ok()) return;
+            if (mailbox->requests.closed()) return;
+            const bool armed = queue.arm().ok();
             if (request->deliver()) break;
-            (void)sleep_until_ready(std::array{queue.fd(), request->fd, mailbox->stop_fd}, Deadline::never());
+            const std::array fds{queue.fd(), request->fd, mailbox->stop_fd};
+            (void)sleep_until_ready(fds, armed ? Deadline::never() : Deadline::after(look_again));
         }
     }
 }
