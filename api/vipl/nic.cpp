@@ -151,13 +151,14 @@ bool Nic::has_work() const noexcept {
 
 void Nic::register_region(std::unique_ptr<MemoryRegion> region) {
     const LockGuard lock(region_attributes);
-    revoked.remove(memory_of(*region));
-    revoked.reserve(regions.size() + 1);
+    revoked.remove(memory_of(*region), regions.size() + 1);
     regions.insert(std::move(region));
 }
 
 bool Nic::deregister_region(VIP_MEM_HANDLE key) noexcept {
-    const RegionTable::Erased erased = regions.erase(key);
+    RegionTable::Erased erased;  // destroyed without the lock
+    const LockGuard lock(region_attributes);
+    erased = regions.erase(key);
     if (erased.region == nullptr) return false;
     if (!has_work())
         revoked.clear();

@@ -61,7 +61,7 @@ public:
     Children<Ptag> ptags;
     RegionTable regions;
     RevokedMemory revoked;
-    Mutex region_attributes;  ///< held while adding a region, and while reading several attributes or changing them
+    Mutex region_attributes;  ///< held while regions are added or removed, or several attributes read or changed
     Children<Cq> cqs;
     Children<Vi> vis;
     Children<Connection> connections;

@@ -18,25 +18,19 @@ bool RevokedMemory::contains(const void* address) const noexcept {
     return std::ranges::any_of(ranges_, [at](const Range& range) { return at >= range.begin && at < range.end; });
 }
 
-void RevokedMemory::reserve(std::size_t regions) {
-    const LockGuard lock(mutex_);
-    const std::size_t needed = ranges_.size() + regions;
-    if (ranges_.capacity() < needed) ranges_.reserve(2 * needed);
-}
-
 void RevokedMemory::add(std::span<const std::byte> memory) noexcept {
     const LockGuard lock(mutex_);
     ranges_.push_back({begin_of(memory), begin_of(memory) + memory.size()});
     ranges_in_process.fetch_add(1);
 }
 
-void RevokedMemory::remove(std::span<const std::byte> memory) {
-    if (!any()) return;
+void RevokedMemory::remove(std::span<const std::byte> memory, std::size_t regions) {
     const std::uintptr_t begin = begin_of(memory);
     const std::uintptr_t end = begin + memory.size();
     const LockGuard lock(mutex_);
+    if (ranges_.empty() && ranges_.capacity() >= regions) return;
     std::vector<Range> rest;
-    rest.reserve(2 * ranges_.size());
+    rest.reserve(2 * (2 * ranges_.size() + regions));  // a range may become two
     for (const Range& range : ranges_) {
         const Range before{range.begin, std::min(range.end, begin)};
         const Range after{std::max(range.begin, end), range.end};

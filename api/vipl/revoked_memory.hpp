@@ -25,13 +25,12 @@ public:
 
     bool contains(const void* address) const noexcept;
 
-    /// Reserves room for this many more ranges, one for each region, so that add() cannot fail. Throws std::bad_alloc.
-    void reserve(std::size_t regions);
+    /// There is room if the last call of remove() had it.
     void add(std::span<const std::byte> memory) noexcept;
 
-    /// Called when the memory is registered again. Throws std::bad_alloc without changing anything. Call reserve()
-    /// afterwards.
-    void remove(std::span<const std::byte> memory);
+    /// Called when memory is registered, perhaps again. Reserves room for as many ranges as there are regions now, so
+    /// that add() cannot fail. Throws std::bad_alloc without changing anything.
+    void remove(std::span<const std::byte> memory, std::size_t regions);
 
     void clear() noexcept;
 

@@ -403,3 +403,44 @@ TEST(destroying_needs_no_memory) {
     succeeds_without_memory(call_destroy_ptag);
     succeeds_without_memory(call_close_nic);
 }
+
+/* ---- Memory with posted descriptors ------------------------------------------------------------------------------ */
+
+enum { HELD = 8, HELD_BYTES = 256 };
+
+static VIP_MEM_HANDLE held[HELD];
+static int which;
+
+static void hold_descriptors(void) {
+    VIP_MEM_ATTRIBUTES attribs = {end->ptag, VIP_FALSE, VIP_FALSE};
+    for (int i = 0; i < HELD; ++i) {
+        const Work work = recv_work(end, RECV_AT(i), 64);
+        VIP_DESCRIPTOR *descriptor = recv_descriptor(end, i);
+        memcpy(descriptor, &work, HELD_BYTES);
+        CHECK_RC(VipRegisterMem(end->nic, descriptor, HELD_BYTES, &attribs, &held[i]), VIP_SUCCESS);
+        CHECK_RC(VipPostRecv(end->vi, descriptor, held[i]), VIP_SUCCESS);
+    }
+}
+
+static VIP_RETURN call_deregister_held(void) {
+    return VipDeregisterMem(end->nic, recv_descriptor(end, which), held[which]);
+}
+
+/* What was deregistered is remembered, and a registration that fails does not change that. */
+TEST(deregistering_under_descriptors_needs_no_memory) {
+    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
+    open_endpoint();
+    VIP_RETURN rc = VIP_ERROR_RESOURCE;
+    for (long n = 1; rc != VIP_SUCCESS; ++n) {
+        hold_descriptors();
+        which = 0;
+        CHECK_RC(call_deregister_held(), VIP_SUCCESS);
+        fail_calls_of_thread(CALL_malloc, n, true);
+        rc = call_register_mem();
+        restore_calls();
+        if (rc != VIP_SUCCESS) CHECK_RC(rc, VIP_ERROR_RESOURCE);
+        for (which = 1; which < HELD; ++which) succeeds_without_memory(call_deregister_held);
+        endpoint_close_nic(end);
+        endpoint_open(end, (Options){0});
+    }
+}
