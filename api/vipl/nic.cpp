@@ -171,7 +171,7 @@ void Nic::contain(const VIP_ERROR_DESCRIPTOR& error) noexcept {
     const bool of_vi = error.ErrorCode == VIP_ERROR_COMP_PROT;
     if (!of_vi && error.CQHandle == nullptr) return;
     vis.for_each([&error, of_vi](Vi& vi) {
-        if (of_vi ? vi.handle() == error.ViHandle : vi.uses(error.CQHandle)) vi.fail();
+        if (of_vi ? vi.handle() == error.ViHandle && vi.has_lost_descriptor() : vi.uses(error.CQHandle)) vi.fail();
     });
 }
 

@@ -61,6 +61,9 @@ public:
     /// making a call.
     static bool on_completion(const Completion& completion) noexcept;
 
+    /// Whether a descriptor was lost since the present connection was made.
+    bool has_lost_descriptor() const noexcept { return lost_descriptor_; }
+
     /// Moves the VI to the Error state after an error that makes its queues unusable (guide, section 6.3.1).
     void fail() noexcept;
 
@@ -115,8 +118,7 @@ private:
     std::atomic<std::uint32_t> max_transfer_bytes_{0};
     std::atomic<bool> reliable_{false};
     std::atomic<bool> loss_due_{false};         // the end of the connection has yet to be reported, once
-    std::atomic<bool> lost_descriptor_{false};  // a descriptor of the present connection was lost and this has been
-                                                // reported
+    std::atomic<bool> lost_descriptor_{false};  // see has_lost_descriptor(); reported once
     std::unique_ptr<Endpoint> endpoint_;        // last, because its observer and queues must outlive it
 };
 

@@ -7,6 +7,7 @@
  */
 #include "endpoint.h"
 
+#include <semaphore.h>
 #include <sys/mman.h>
 
 enum { PAGE = 4096, MESSAGE = 64 };
@@ -166,4 +167,48 @@ TEST(registered_again) {
     CHECK(done == alone.descriptor);
     CHECK_EQ(done->CS.Status, RECEIVED);
     CHECK_EQ(count_errors(pair.client, VIP_ERROR_COMP_PROT), 0);
+}
+
+/* ---- Another connection ------------------------------------------------------------------------------------------ */
+
+static sem_t reported, let_go;
+static VIP_ERROR_CODE code;
+
+static void stop_at_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error) {
+    (void)context;
+    code = error->ErrorCode;
+    CHECK(sem_post(&reported) == 0);
+    CHECK(sem_wait(&let_go) == 0);
+}
+
+static void expect_stop(VIP_ERROR_CODE expected) {
+    CHECK(sem_wait(&reported) == 0);
+    CHECK_EQ(code, expected);
+}
+
+/* While errors wait to be told, the VI is connected anew. That of the old connection does not end the new one. */
+TEST(an_error_that_outlives_the_connection) {
+    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    VIP_VI_HANDLE other;
+    CHECK(sem_init(&reported, 0, 0) == 0 && sem_init(&let_go, 0, 0) == 0);
+    CHECK_RC(VipErrorCallback(pair.client->nic, NULL, stop_at_error), VIP_SUCCESS);
+    CHECK_RC(VipCreateVi(pair.client->nic, &pair.client->attribs, NULL, NULL, &other), VIP_SUCCESS);
+    CHECK_RC(VipPostRecv(other, recv_descriptor(pair.client, 1), 0), VIP_SUCCESS);
+    expect_stop(VIP_ERROR_POST_DESC);
+    Alone alone = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(0), MESSAGE));
+    CHECK_RC(VipPostRecv(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
+    lose(pair.client, &alone, DEREGISTERED);
+    CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
+    CHECK_EQ(recv_done(pair.client).slot, -1);
+    await_error(pair.server, VIP_ERROR_CONN_LOST);
+    CHECK_RC(disconnect(pair.server), VIP_SUCCESS);
+    pair_connect(&pair);
+    CHECK(sem_post(&let_go) == 0);
+    expect_stop(VIP_ERROR_COMP_PROT);
+    CHECK(sem_post(&let_go) == 0);
+    check_untouched(&alone, DEREGISTERED);
+    post_simple_recv(pair.server, 0, MESSAGE);
+    post_simple_send(pair.client, 0, MESSAGE);
+    EXPECT_SEND(pair.client, 0, SENT);
+    EXPECT_RECV(pair.server, 0, RECEIVED);
 }
