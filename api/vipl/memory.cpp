@@ -61,7 +61,7 @@ VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE PtagHa
         if (!failure::require({{ptag != nullptr, "PtagHandle is not a protection tag of this NIC"}}))
             return VIP_INVALID_PARAMETER;
         if (ptag->domain()->in_use()) return failed(VIP_ERROR_RESOURCE, "a VI or a region uses the protection tag");
-        return nic->ptags.remove(*ptag) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+        return nic->destroy_ptag(*ptag) ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
     });
 }
 

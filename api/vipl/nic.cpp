@@ -94,7 +94,7 @@ Result<VIP_PROTECTION_HANDLE> Nic::add_ptag() {
 
 Result<VIP_PROTECTION_HANDLE> Nic::create_ptag() {
     const LockGuard lock(default_ptag_mutex_);
-    const bool is_default = resolve<Ptag>(default_ptag_) == nullptr;
+    const bool is_default = default_ptag_ == nullptr;
     if (!is_default && !default_ptag_is_known_) {
         default_ptag_is_known_ = true;
         return default_ptag_;
@@ -109,12 +109,18 @@ Result<VIP_PROTECTION_HANDLE> Nic::create_ptag() {
 
 Result<VIP_PROTECTION_HANDLE> Nic::default_ptag() {
     const LockGuard lock(default_ptag_mutex_);
-    if (resolve<Ptag>(default_ptag_) != nullptr) return default_ptag_;
+    if (default_ptag_ != nullptr) return default_ptag_;
     const auto created = add_ptag();
     if (!created.ok()) return created;
     default_ptag_ = created.value();
     default_ptag_is_known_ = false;
     return created;
+}
+
+bool Nic::destroy_ptag(Ptag& ptag) noexcept {
+    const LockGuard lock(default_ptag_mutex_);
+    if (ptag.handle() == default_ptag_) default_ptag_ = nullptr;
+    return ptags.remove(ptag) != nullptr;
 }
 
 VIP_PROTECTION_HANDLE Nic::ptag_of(const ProtectionDomain& domain) const noexcept {

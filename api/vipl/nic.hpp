@@ -43,6 +43,7 @@ public:
     /// such a VI is created first, default_ptag() creates the tag and the next create_ptag() returns it.
     Result<VIP_PROTECTION_HANDLE> create_ptag();
     Result<VIP_PROTECTION_HANDLE> default_ptag();
+    bool destroy_ptag(Ptag& ptag) noexcept;
 
     /// Returns the tag of a protection domain of this NIC.
     VIP_PROTECTION_HANDLE ptag_of(const ProtectionDomain& domain) const noexcept;
@@ -77,8 +78,7 @@ private:
     const DeviceId id_;
     std::string name_;
     Mutex default_ptag_mutex_;
-    VIP_PROTECTION_HANDLE default_ptag_ VIADUCT_GUARDED_BY(default_ptag_mutex_) =
-        nullptr;  // stale if the program has destroyed it
+    VIP_PROTECTION_HANDLE default_ptag_ VIADUCT_GUARDED_BY(default_ptag_mutex_) = nullptr;  // null: there is none
     bool default_ptag_is_known_ VIADUCT_GUARDED_BY(default_ptag_mutex_) = false;  // whether the program has received it
 };
 

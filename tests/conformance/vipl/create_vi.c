@@ -165,6 +165,26 @@ TEST(the_default_tag_can_be_destroyed) {
     CHECK(tag_of(vi) == second);
 }
 
+/* Nor is its place taken by a tag of another NIC, which in time has the same handle. */
+TEST(the_default_tag_is_of_the_nic) {
+    Endpoint *end = opened();
+    VIP_NIC_HANDLE nic;
+    VIP_VI_HANDLE vi;
+    VIP_PROTECTION_HANDLE first, tag = NULL;
+    VIP_VI_ATTRIBUTES attribs = end->attribs;
+    attribs.Ptag = NULL;
+    if (is_hardware(end)) skip("a device takes long to make so many tags");
+    CHECK_RC(VipOpenNic("VINIC", &nic), VIP_SUCCESS);
+    CHECK_RC(VipCreatePtag(nic, &first), VIP_SUCCESS);
+    CHECK_RC(VipDestroyPtag(nic, first), VIP_SUCCESS);
+    for (int i = 0; tag != first && i < 20000; ++i) {
+        if (tag != NULL) CHECK_RC(VipDestroyPtag(end->nic, tag), VIP_SUCCESS);
+        CHECK_RC(VipCreatePtag(end->nic, &tag), VIP_SUCCESS);
+    }
+    CHECK_RC(VipCreateVi(nic, &attribs, NULL, NULL, &vi), VIP_SUCCESS);
+    CHECK(tag_of(vi) != tag);
+}
+
 TEST(create_refuses_rdma_read_where_it_is_not_supported) {
     Endpoint *end = opened();
     VIP_VI_HANDLE vi;
