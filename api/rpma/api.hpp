@@ -28,6 +28,7 @@ struct Api {
     static constexpr Result out_of_memory = RPMA_E_NOMEM;
     static constexpr Result internal_error = RPMA_E_PROVIDER;
     static constexpr OnSignal on_signal = OnSignal::EndUnlessRestarting;
+    static constexpr bool found(Result result) noexcept { return result == success; }
     [[gnu::cold]] static void report(const Call& call, const void* handle, Result result) noexcept;
 };
 using Entry = EntryPoint<Api>;

@@ -27,6 +27,7 @@ struct Call {
 /// The frames of an API, which has these members:
 ///   Result; and of these: success, invalid_argument, out_of_memory, and internal_error for other exceptions
 ///   on_signal: what a signal does to calls that wait
+///   found(result): whether a call that waits has found what it waits for
 ///   report(call, handle, result): reports a failure, unless the result is an expected one
 /// The reason for an invalid handle of an object is Object::invalid_handle. The frames are not noexcept: a program may
 /// cancel a thread that waits, which unwinds through them.
@@ -71,7 +72,7 @@ public:
             const WaitOn<Object> waiting(handle, Api::on_signal);
             Object* object = waiting.object();
             const Result result = meets<Object>(object, requirements) ? body(*object) : Api::invalid_argument;
-            if (result == Api::success || object == nullptr || resolve<Object>(handle) != nullptr) return result;
+            if (Api::found(result) || object == nullptr || resolve<Object>(handle) != nullptr) return result;
             failure::because(closed_while_waiting);
             return Api::invalid_argument;
         };

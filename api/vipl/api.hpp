@@ -28,6 +28,9 @@ struct Api {
     static constexpr Result out_of_memory = VIP_ERROR_RESOURCE;
     static constexpr Result internal_error = VIP_ERROR_RESOURCE;
     static constexpr OnSignal on_signal = OnSignal::Continue;
+    static constexpr bool found(Result result) noexcept {
+        return result == VIP_SUCCESS || result == VIP_DESCRIPTOR_ERROR;
+    }
     [[gnu::cold]] static void report(const Call& call, const void* handle, Result result) noexcept;
 };
 using Entry = EntryPoint<Api>;
