@@ -21,13 +21,17 @@ public:
 
     Status arm() noexcept {
         for (Cq* queue : channel_.queues())
-            if (const Status status = queue->queue()->arm(); !status.ok()) return status;
-        return {};
+            if (armed_ = queue->queue()->arm(); !armed_.ok()) break;
+        return armed_;
     }
     bool sleep(const Deadline& deadline) { return channel_.channel()->sleep(deadline) == Woken::Ready; }
 
+    /// What the last arm() returned.
+    const Status& armed() const noexcept { return armed_; }
+
 private:
     CompletionChannel& channel_;
+    Status armed_;
 };
 
 Result<std::shared_ptr<CompletionChannel>> make_channel(const std::shared_ptr<Device>& device) {
@@ -67,7 +71,7 @@ int CompletionChannel::wait_unwatched(Cq*& queue) {
     AnyQueue any(*this);
     Cq* found = nullptr;
     if (!wait_until(any, Deadline::never(), [&] { return (found = ready_queue()) != nullptr; }))
-        return RPMA_E_NO_COMPLETION;
+        return any.armed().ok() ? RPMA_E_NO_COMPLETION : failed(any.armed());
     queue = found;
     return 0;
 }
@@ -104,8 +108,6 @@ Result<std::unique_ptr<Cq>> Cq::create(const std::shared_ptr<Device>& device, st
     return cq;
 }
 
-/// A program that sees flushed work and asks for the reason must find the event. Stock librpma flushes later; here a
-/// device may flush shortly before the connection is known to have ended.
 int Cq::get_fd(int& fd) const noexcept {
     const int descriptor = channel_->watch();
     if (descriptor < 0) return failed({Code::SystemError, "cannot create a descriptor"});
@@ -113,6 +115,8 @@ int Cq::get_fd(int& fd) const noexcept {
     return 0;
 }
 
+/// A program that sees flushed work and asks for the reason must find the event. Stock librpma flushes later; here a
+/// device may flush shortly before the connection is known to have ended.
 void Cq::await_end() const noexcept {
     constexpr std::chrono::seconds patience(1);
     if (end_reported_ == nullptr || end_reported_->load(std::memory_order_acquire)) return;
