@@ -253,12 +253,13 @@ void Endpoint::request_peer(std::shared_ptr<Link>& link) noexcept {
     if (rdma_connect(link_->id(), &terms) != 0) resume_peer_to_peer(false);
 }
 
-void Endpoint::probe(Link& link) noexcept {
+bool Endpoint::probe(Link& link) noexcept {
     const auto handshake = handshake_of(Handshake::Kind::Probe, attributes_, peer_connector_->parameters());
     rdma_conn_param terms = parameters_for(*handshake);
     terms.qp_num = management_queue_pair;
-    // If it fails, it counts as lost, like any other message: the peer sends its request when it arrives.
-    if (rdma_connect(link.id(), &terms) != 0) log(LogLevel::Info, "verbs: cannot probe: %s", std::strerror(errno));
+    if (rdma_connect(link.id(), &terms) == 0) return true;
+    log(LogLevel::Info, "verbs: cannot probe: %s", std::strerror(errno));
+    return false;
 }
 
 void Endpoint::resume_peer_to_peer(bool nobody) noexcept {

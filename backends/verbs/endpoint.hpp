@@ -55,9 +55,9 @@ public:
     void on_hardware_event(ibv_event_type type) noexcept;
 
     /// For peer-to-peer connections. request_peer() takes over the link, whose route is resolved, and sends a request;
-    /// probe() sends a probe.
+    /// probe() sends a probe, or returns false.
     void request_peer(std::shared_ptr<Link>& link) noexcept;
-    void probe(Link& link) noexcept;
+    bool probe(Link& link) noexcept;
     /// Called when the peer's request has arrived. Destroys the connector; an event reports the outcome.
     void accept_peer(CmEvent& request, const Handshake& handshake) noexcept;
 

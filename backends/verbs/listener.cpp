@@ -154,11 +154,12 @@ void ListeningPort::on_peer(CmEvent& event, const Handshake& handshake) noexcept
         refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = true});
 }
 
+/// A connector that fails leaves the port, which is destroyed with the last one.
 void ListeningPort::on_probe(CmEvent& event, const Handshake& handshake) noexcept {
     const HostAddress host = host_of(rdma_get_peer_addr(event.id.get()));
-    for (PeerConnector* connector : peer_connectors_)
-        if (connector->expects(host, handshake)) connector->on_probe();
     refuse(event.id.get(), {.kind = Handshake::Kind::Reject, .framed = true});
+    for (std::size_t i = peer_connectors_.size(); i-- != 0;)
+        if (peer_connectors_[i]->expects(host, handshake)) peer_connectors_[i]->on_probe();
 }
 
 Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, const Address& local, Sharing sharing) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/verbs/peer_connector.hpp"
 
-#include <cerrno>
-#include <new>
-
+#include "backends/support/guarded.hpp"
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/nic.hpp"
+#include "core/base/outcome.hpp"
 #include "core/base/socket_address.hpp"
 
 namespace viaduct::verbs {
@@ -26,10 +25,10 @@ PeerConnector::PeerConnector(Nic& nic, Endpoint& endpoint, const ConnectParamete
 Result<std::shared_ptr<PeerConnector>> PeerConnector::begin(Nic& nic, Endpoint& endpoint,
                                                             const ConnectParameters& parameters) {
     std::shared_ptr<PeerConnector> made(new PeerConnector(nic, endpoint, parameters));
-    made->renew_link(parameters.deadline);
-    if (made->link_ == nullptr) return Status::from_errno(errno, "rdma_create_id");
-    if (const Status status = made->choose_role(); !status.ok()) return status;
-    made->start();
+    Status status = made->renew_link(parameters.deadline);
+    if (status.ok()) status = made->choose_role();
+    if (status.ok()) status = made->start();
+    if (!status.ok()) return status;
     return made;
 }
 
@@ -54,8 +53,17 @@ Status PeerConnector::choose_role() {
     return {};
 }
 
-void PeerConnector::start() {
-    if (role_ == Role::Active || !on_one_host()) request_peer();
+Status PeerConnector::start() {
+    if (role_ == Role::Active || !on_one_host()) return request_peer();
+    link_->set_deadline(parameters_.deadline);  // for the peer, which comes by itself
+    return {};
+}
+
+/// Calls a function that returns a Status. If it fails, the attempt ends.
+template <class Step>
+void PeerConnector::go_on(Step step) noexcept {
+    const auto self = shared_from_this();
+    if (const Status status = support::guarded(step); !status.ok()) endpoint_.end_attempt(failed_attempt(status));
 }
 
 void PeerConnector::stop_listening() noexcept {
@@ -81,46 +89,39 @@ void PeerConnector::on_peer_request(CmEvent& event, const Handshake& handshake) 
     endpoint_.accept_peer(event, handshake);
 }
 
-void PeerConnector::on_probe() noexcept try {
+void PeerConnector::on_probe() noexcept {
     probed_ = true;
-    if (!requesting_) request_peer();
-} catch (const std::bad_alloc&) {
-    return;
+    if (!requesting_) go_on([this] { return request_peer(); });
 }
 
-void PeerConnector::on_refusal(bool nobody) noexcept try {
+void PeerConnector::on_refusal(bool nobody) noexcept {
     requesting_ = false;
     const bool will_probe = nobody && !on_one_host();
-    renew_link(will_probe ? parameters_.deadline : retry_.next());
-    if (probed_) request_peer();
-} catch (const std::bad_alloc&) {
-    return;  // without a link there is no deadline; the next probe tries again
+    go_on([&] {
+        const Status status = renew_link(will_probe ? parameters_.deadline : retry_.next());
+        return status.ok() && probed_ ? request_peer() : status;
+    });
 }
 
-/// Creates an id for the next request.
-void PeerConnector::renew_link(const Deadline& deadline) {
+/// Creates an id for the next request, and calls on_deadline() at that time.
+Status PeerConnector::renew_link(const Deadline& deadline) {
     link_.reset();
     auto id = create_id(nic_.agent().channel());
-    if (!id.ok()) return;
+    if (!id.ok()) return id.status();
     link_ = Link::create(nic_.agent(), std::move(*id), *this, deadline);
+    return {};
 }
 
-/// The peer's system attributes all probes of this host to one queue pair, and accepts one at a time.
-void PeerConnector::on_refusal_of_probe() noexcept try {
-    renew_link(parameters_.deadline);
-    request_peer();
-} catch (const std::bad_alloc&) {
-    return;
-}
-
-/// Starts a request or a probe: resolves the address, and on_event() continues.
-void PeerConnector::request_peer() {
-    probed_ = requesting_ = false;
-    if (link_ == nullptr) return;
-    link_->set_deadline(parameters_.deadline);
+/// Starts a request or a probe: resolves the address, and on_event() continues. If that fails at once, tries again
+/// later.
+Status PeerConnector::request_peer() {
+    probed_ = false;
     SocketAddress from(nic_.host(), 0);
     SocketAddress to(parameters_.remote.host, port_);
     requesting_ = rdma_resolve_addr(link_->id(), from.get(), to.get(), resolution_ms) == 0;
+    if (!requesting_) return renew_link(retry_.next());
+    link_->set_deadline(parameters_.deadline);
+    return {};
 }
 
 void PeerConnector::on_event(CmEvent& event) noexcept {
@@ -130,35 +131,37 @@ void PeerConnector::on_event(CmEvent& event) noexcept {
             if (rdma_resolve_route(link_->id(), resolution_ms) != 0) on_refusal(false);
             break;
         case RDMA_CM_EVENT_ROUTE_RESOLVED:
-            if (role_ == Role::Passive)
-                endpoint_.probe(*link_);
-            else
+            if (role_ == Role::Active)
                 endpoint_.request_peer(link_);
+            else if (!endpoint_.probe(*link_))
+                on_refusal(false);
             break;
         case RDMA_CM_EVENT_ADDR_ERROR:
         case RDMA_CM_EVENT_ROUTE_ERROR:
-            if (role_ == Role::Active) on_refusal(false);
-            break;
+        case RDMA_CM_EVENT_UNREACHABLE:
+        case RDMA_CM_EVENT_CONNECT_ERROR: on_refusal(false); break;
         case RDMA_CM_EVENT_REJECTED:
-            if (event.status == stale_connection) on_refusal_of_probe();
+            // The peer's system attributes all probes of this host to one queue pair, and accepts one at a time.
+            if (event.status == stale_connection) on_refusal(false);
             break;
         case RDMA_CM_EVENT_DEVICE_REMOVAL:
             endpoint_.end_attempt({.kind = ConnectionEventKind::Unreachable, .why = "the device was removed"});
             break;
-        default: break;  // the outcome of a probe does not matter
+        default: break;
     }
 }
 
-void PeerConnector::on_deadline() noexcept try {
-    const auto self = shared_from_this();
+void PeerConnector::on_deadline() noexcept {
     if (parameters_.deadline.passed()) {
+        const auto self = shared_from_this();
         endpoint_.end_attempt(
             {.kind = ConnectionEventKind::TimedOut, .why = "the peer did not connect within the time"});
         return;
     }
-    if (listening_ || choose_role().ok()) start();
-} catch (const std::bad_alloc&) {
-    return;
+    go_on([this] {
+        const Status status = listening_ ? Status() : choose_role();
+        return status.ok() ? start() : status;
+    });
 }
 
 }  // namespace viaduct::verbs

@@ -42,7 +42,7 @@ public:
     /// The device is gone, and the port with it. Ends the attempt.
     void lose_port() noexcept;
 
-    /// The endpoint's request failed: the peer does not listen yet, or the request was lost.
+    /// The request of the endpoint failed, or a probe: the peer does not listen yet, or the message was lost.
     void on_refusal(bool nobody) noexcept;
 
 private:
@@ -53,11 +53,12 @@ private:
     void on_deadline() noexcept override;
     void on_error() noexcept override {}
     bool on_one_host() const noexcept;
+    template <class Step>
+    void go_on(Step step) noexcept;
     Status choose_role();
-    void start();
-    void request_peer();
-    void on_refusal_of_probe() noexcept;
-    void renew_link(const Deadline& deadline);
+    Status start();
+    Status request_peer();
+    Status renew_link(const Deadline& deadline);
     void stop_listening() noexcept;
 
     Nic& nic_;

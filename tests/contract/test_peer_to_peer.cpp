@@ -8,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "backends/support/services.hpp"
 #include "tests/contract/backends.hpp"
+#include "tests/support/processes.hpp"
 
 using namespace viaduct;
 using namespace viaduct::testing;
@@ -181,6 +183,32 @@ TEST_CASE_METHOD(Peers, "peer to peer: without a peer the attempt times out") {
     must(late.endpoint->connect(parameters));
     CHECK(late.event().kind == Kind::TimedOut);
     CHECK(one.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses,
+                 "peer to peer: an attempt whose port becomes free later ends at its deadline") {
+    if (!able().peer_to_peer) return;
+    const auto keeper = provider();
+    const Script occupant = [&](Wire& wire) {
+        const Node node(*keeper);
+        const Address meet = node.address("meet");
+        auto listener = node.listen_at(
+            {.host = meet.host, .service = service_of(support::peer_to_peer_port(meet.host, meet.host, meet.service))});
+        wire.notify();
+        wire.await();
+        listener.reset();
+    };
+    const Script peer = [&](Wire& wire) {
+        Node node(*keeper);
+        Port port(node);
+        wire.await();
+        auto parameters = meeting(node, node);
+        parameters.deadline = Deadline::after(300ms);
+        must(port.endpoint->connect(parameters));
+        wire.notify();
+        require(port.event().kind == Kind::TimedOut, "the end of the attempt");
+    };
+    CHECK_NOTHROW(run_processes(occupant, peer));
 }
 
 TEST_CASE_METHOD(Peers, "peer to peer: an aborted attempt is not matched") {
