@@ -117,6 +117,7 @@ public:
     virtual int fd() const noexcept = 0;
 
     /// Takes the oldest event: the context of its completion queue. Never blocks. WouldBlock: there is none.
+    /// Unreachable: there is none, and the device is gone.
     virtual Result<std::uint64_t> take_event() noexcept = 0;
 };
 

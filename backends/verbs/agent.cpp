@@ -127,7 +127,10 @@ bool Agent::take_cm_event() noexcept try {
 
 bool Agent::take_async_event() noexcept {
     ibv_async_event event{};
-    if (ibv_get_async_event(context_, &event) != 0) return false;
+    if (ibv_get_async_event(context_, &event) != 0) {
+        if (errno == EIO) unwatch(context_->async_fd);  // the device was removed, and the descriptor stays ready
+        return false;
+    }
     std::uint32_t queue_pair = 0;
     void* queue = nullptr;
     switch (event.event_type) {

@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "backends/verbs/completion_queue.hpp"
-#include "backends/verbs/nic.hpp"
+#include "core/log.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -20,9 +20,9 @@ bool watch(int epoll, int fd) noexcept {
 
 }  // namespace
 
-Result<std::unique_ptr<Channel>> Channel::create(std::shared_ptr<Nic> nic) {
-    std::unique_ptr<Channel> channel(new Channel(std::move(nic)));
-    channel->hardware_.reset(ibv_create_comp_channel(channel->nic_->context()));
+Result<std::unique_ptr<Channel>> Channel::create(std::shared_ptr<ibv_context> device) {
+    std::unique_ptr<Channel> channel(new Channel(std::move(device)));
+    channel->hardware_.reset(ibv_create_comp_channel(channel->device_.get()));
     if (channel->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_comp_channel");
     const int fd = channel->hardware_->fd;
     if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) return Status::from_errno(errno, "fcntl");
@@ -33,7 +33,8 @@ int Channel::fd() const noexcept {
     const LockGuard lock(mutex_);
     if (watched_) return watched_.get();
     UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
-    if (epoll && watch(epoll.get(), hardware_->fd) && watch(epoll.get(), readable_.fd())) watched_ = std::move(epoll);
+    if (epoll && (lost_ || watch(epoll.get(), hardware_->fd)) && watch(epoll.get(), readable_.fd()))
+        watched_ = std::move(epoll);
     return watched_.get();
 }
 
@@ -51,8 +52,11 @@ void Channel::detach(const CompletionQueue& queue) noexcept {
     --queues_;
 }
 
-/// Collects the events of the hardware in order. Events of queues that are no longer armed are dropped.
+/// Collects the events of the hardware in order. Events of queues that are no longer armed are dropped. A driver that
+/// lets a device be removed while it is open ends them with an error, and then the descriptor of the hardware is ready
+/// for ever.
 void Channel::collect() noexcept {
+    if (lost_) return;
     ibv_cq* source = nullptr;
     void* context = nullptr;
     while (ibv_get_cq_event(hardware_.get(), &source, &context) == 0) {
@@ -60,6 +64,10 @@ void Channel::collect() noexcept {
         if (queue.disarm()) push(queue);
         ibv_ack_cq_events(source, 1);  // until then, the queue is not destroyed
     }
+    if (errno != EIO) return;
+    lost_ = true;
+    if (watched_) epoll_ctl(watched_.get(), EPOLL_CTL_DEL, hardware_->fd, nullptr);
+    log(LogLevel::Info, "verbs: a channel gets no more events: the device was removed");
 }
 
 void Channel::push(CompletionQueue& queue) noexcept {
@@ -82,7 +90,9 @@ void Channel::take_back(const CompletionQueue& queue) noexcept {
 Result<std::uint64_t> Channel::take_event() noexcept {
     const LockGuard lock(mutex_);
     if (events_.empty()) collect();
-    if (events_.empty()) return Status(Code::WouldBlock, "no event is pending");
+    if (events_.empty())
+        return lost_ ? Status(Code::Unreachable, "the device was removed")
+                     : Status(Code::WouldBlock, "no event is pending");
     const std::uint64_t context = events_.front()->context();
     events_.erase(events_.begin());
     readable_.set(!events_.empty());

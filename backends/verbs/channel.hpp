@@ -16,12 +16,11 @@
 namespace viaduct::verbs {
 
 class CompletionQueue;
-class Nic;
 
 /// Thread-safe. Lock order: the mutex of a completion queue, then this mutex. No other lock is taken while it is held.
 class Channel final : public backend::Channel {
 public:
-    static Result<std::unique_ptr<Channel>> create(std::shared_ptr<Nic> nic);
+    static Result<std::unique_ptr<Channel>> create(std::shared_ptr<ibv_context> device);
 
     int fd() const noexcept override;
     Result<std::uint64_t> take_event() noexcept override;
@@ -39,16 +38,17 @@ public:
     void take_back(const CompletionQueue& queue) noexcept;
 
 private:
-    explicit Channel(std::shared_ptr<Nic> nic) noexcept : nic_(std::move(nic)) {}
+    explicit Channel(std::shared_ptr<ibv_context> device) noexcept : device_(std::move(device)) {}
     void push(CompletionQueue& queue) noexcept VIADUCT_REQUIRES(mutex_);
     void collect() noexcept VIADUCT_REQUIRES(mutex_);
 
-    std::shared_ptr<Nic> nic_;
+    std::shared_ptr<ibv_context> device_;
     CompletionChannelOwner hardware_;
     mutable Mutex mutex_;
     mutable UniqueFd watched_ VIADUCT_GUARDED_BY(mutex_);
     std::vector<CompletionQueue*> events_ VIADUCT_GUARDED_BY(mutex_);
     std::size_t queues_ VIADUCT_GUARDED_BY(mutex_) = 0;
+    bool lost_ VIADUCT_GUARDED_BY(mutex_) = false;  // the device was removed
     mutable ReadableFlag readable_ VIADUCT_GUARDED_BY(mutex_);
 };
 

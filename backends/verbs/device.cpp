@@ -102,7 +102,8 @@ Result<std::unique_ptr<backend::MemoryWindow>> Device::create_memory_window(cons
 }
 
 Result<std::unique_ptr<backend::Channel>> Device::create_channel() noexcept {
-    return support::make_as<backend::Channel>([&] { return Channel::create(nic_); });
+    return support::make_as<backend::Channel>(
+        [&] { return Channel::create(std::shared_ptr<ibv_context>(nic_, nic_->context())); });
 }
 
 Result<std::unique_ptr<backend::CompletionQueue>> Device::create_completion_queue(

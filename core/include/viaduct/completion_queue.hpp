@@ -25,6 +25,7 @@ public:
     int fd() const noexcept;
 
     /// Takes the oldest event: the context of its completion queue. Never blocks. WouldBlock: there is none.
+    /// Unreachable: there is none, and the device is gone.
     Result<std::uint64_t> take_event() noexcept;
 
     /// Waits until there is an event.
