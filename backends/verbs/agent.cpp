@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <new>
+#include <span>
 
 #include "core/log.hpp"
 
@@ -19,7 +20,7 @@ bool carries_private_data(rdma_cm_event_type type) noexcept {
 }
 
 /// Acknowledges every event exactly once, because destroying an id waits for that.
-CmEvent copy(rdma_cm_event* event) {
+CmEvent copy(rdma_cm_event* event) noexcept {
     const std::unique_ptr<rdma_cm_event, Destroyer<rdma_ack_cm_event>> owner(event);
     const bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
     const rdma_cm_id* whose = request ? event->listen_id : event->id;
@@ -29,10 +30,9 @@ CmEvent copy(rdma_cm_event* event) {
                    .id = IdOwner(request ? event->id : nullptr),
                    .parameters = event->param.conn,
                    .private_data = {}};
-    if (carries_private_data(event->event) && event->param.conn.private_data != nullptr) {
-        const auto* bytes = static_cast<const std::uint8_t*>(event->param.conn.private_data);
-        copied.private_data.assign(bytes, bytes + event->param.conn.private_data_len);
-    }
+    if (carries_private_data(event->event) && event->param.conn.private_data != nullptr)
+        copied.private_data = PrivateData(std::span(static_cast<const std::uint8_t*>(event->param.conn.private_data),
+                                                    event->param.conn.private_data_len));
     copied.parameters.private_data = nullptr;
     return copied;
 }
@@ -113,15 +113,12 @@ void Agent::Events::on_readable(int fd) noexcept {
         }
 }
 
-bool Agent::take_cm_event() noexcept try {
+bool Agent::take_cm_event() noexcept {
     rdma_cm_event* event = nullptr;
     if (rdma_get_cm_event(channel_.get(), &event) != 0) return false;
     CmEvent copied = copy(event);
     log(LogLevel::Debug, "verbs: %s, status %d", rdma_event_str(copied.type), copied.status);
     if (copied.link != nullptr) copied.link->owner_->on_event(copied);
-    return true;
-} catch (const std::bad_alloc&) {
-    log(LogLevel::Error, "verbs: an event of the connection manager was lost: out of memory");
     return true;
 }
 

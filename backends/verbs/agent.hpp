@@ -26,7 +26,7 @@ struct CmEvent {
     Link* link;  ///< the link of the event; for a request, the listening link; null: none yet
     IdOwner id;  ///< for a connection request
     rdma_conn_param parameters;
-    std::vector<std::uint8_t> private_data;
+    PrivateData private_data;
 };
 
 /// The owner of a link. Its functions are called on the agent's thread with the control lock held. They may destroy the

@@ -19,10 +19,9 @@ constexpr std::size_t batch = 16;
 }  // namespace
 
 CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueInit& init)
-    : device_(device),
-      context_(init.context),
-      channel_(static_cast<Channel*>(init.channel)),
-      capacity_(init.capacity) {}
+    : device_(device), context_(init.context), channel_(static_cast<Channel*>(init.channel)), capacity_(init.capacity) {
+    if (channel_ != nullptr) channel_->attach();
+}
 
 Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Device& device,
                                                                  const backend::CompletionQueueInit& init) {
@@ -33,12 +32,10 @@ Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(Device& device,
     queue->hardware_.reset(ibv_create_cq(device.nic().context(), size, queue.get(), channel, 0));
     if (queue->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_cq");
     if (!queue->buffered_.reserve(static_cast<std::size_t>(size))) return Status(Code::NoResources, "out of memory");
-    if (queue->channel_ != nullptr) queue->channel_->attach();
     return queue;
 }
 
 CompletionQueue::~CompletionQueue() {
-    if (hardware_ == nullptr) return;
     disarm();
     if (channel_ != nullptr) channel_->detach(*this);
     hardware_.reset();
@@ -241,8 +238,9 @@ void CompletionQueue::attach(std::uint32_t number, WorkQueue& receives, const Sh
                              std::uint32_t depth) {
     {
         const LockGuard lock(mutex_);
+        Share& share = shares_[&shared];
         shared_receivers_.emplace(number, &receives);
-        ++shares_[&shared].endpoints;
+        ++share.endpoints;
     }
     make_places(shared, depth);
 }

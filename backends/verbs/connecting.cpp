@@ -57,7 +57,6 @@ std::uint16_t local_port(const ConnectParameters& parameters) noexcept {
 }
 
 constexpr const char* removed = "the device was removed";
-constexpr const char* out_of_memory = "out of memory";
 
 ConnectionEvent no_listener(const Address& remote, const PrivateData& private_data = {}) noexcept {
     return {.kind = Kind::Rejected,
@@ -160,17 +159,17 @@ Status Endpoint::ask(const ConnectParameters& parameters) noexcept {
     return rdma_connect(link_->id(), &terms) == 0 ? Status() : Status::from_errno(errno, "rdma_connect");
 }
 
-/// Called when there is no listener: prepares to repeat the request. Returns false if the grace period is over.
-bool Endpoint::pause_request() noexcept try {
-    if (!repetition_ || repetition_->retry.is_over()) return false;
+/// Called when there is no listener: prepares to repeat the request.
+void Endpoint::pause_request() noexcept {
     link_.reset();
-    auto id = create_id(nic().agent().channel());
-    if (!id.ok()) return false;
-    link_ = Link::create(nic().agent(), std::move(*id), *this, repetition_->retry.next());
     repetition_->pausing = true;
-    return true;
-} catch (const std::bad_alloc&) {
-    return false;
+    const Status status = support::guarded([&]() -> Status {
+        auto id = create_id(nic().agent().channel());
+        if (!id.ok()) return id.status();
+        link_ = Link::create(nic().agent(), std::move(*id), *this, repetition_->retry.next());
+        return {};
+    });
+    if (!status.ok()) end_attempt(failed_attempt(status));
 }
 
 /// Resolves the route again; on_repetition() continues.
@@ -179,19 +178,25 @@ void Endpoint::repeat_request() noexcept {
     repetition_->pausing = false;
     if (repetition_->retry.is_over()) return end_attempt(no_listener(parameters.remote));
     retries_.add();
-    link_->set_deadline(parameters.deadline);
-    SocketAddress from(nic().host(), local_port(parameters));
-    SocketAddress to(parameters.remote.host, support::port_for(parameters.remote.service));
-    if (rdma_resolve_addr(link_->id(), from.get(), to.get(), resolution_ms) != 0)
-        end_attempt({.kind = Kind::Unreachable, .why = Status::from_errno(errno, "rdma_resolve_addr")});
+    const Status status = support::guarded([&]() -> Status {
+        link_->set_deadline(parameters.deadline);
+        SocketAddress from(nic().host(), local_port(parameters));
+        SocketAddress to(parameters.remote.host, support::port_for(parameters.remote.service));
+        const bool begun = rdma_resolve_addr(link_->id(), from.get(), to.get(), resolution_ms) == 0;
+        return begun ? Status() : Status::from_errno(errno, "rdma_resolve_addr");
+    });
+    if (!status.ok()) end_attempt(failed_attempt(status));
 }
 
 void Endpoint::on_repetition(const CmEvent& event) noexcept {
     if (state_ != State::Connecting || !repetition_) return;
-    const bool goes_on = event.type == RDMA_CM_EVENT_ADDR_RESOLVED
-                             ? rdma_resolve_route(link_->id(), resolution_ms) == 0
-                             : event.type == RDMA_CM_EVENT_ROUTE_RESOLVED && ask(repetition_->parameters).ok();
-    if (!goes_on) end_attempt({.kind = Kind::Unreachable, .why = "the route to the peer cannot be resolved"});
+    Status status(Code::Unreachable, "the route to the peer cannot be resolved");
+    if (event.type == RDMA_CM_EVENT_ROUTE_RESOLVED)
+        status = ask(repetition_->parameters);
+    else if (event.type == RDMA_CM_EVENT_ADDR_RESOLVED)
+        status = rdma_resolve_route(link_->id(), resolution_ms) == 0 ? Status()
+                                                                     : Status::from_errno(errno, "rdma_resolve_route");
+    if (!status.ok()) end_attempt(failed_attempt(status));
 }
 
 Status Endpoint::accept(std::shared_ptr<Link>& link, const CmEvent& request, const Handshake& handshake,
@@ -293,7 +298,7 @@ void Endpoint::accept_peer(CmEvent& request, const Handshake& handshake) noexcep
                          .remote_address = {.host = mine.remote.host, .service = handshake.local_service},
                          .private_data = handshake.private_data};
 } catch (const std::bad_alloc&) {
-    end_attempt({.kind = Kind::TimedOut, .why = out_of_memory});
+    end_attempt(failed_attempt({Code::NoResources, "out of memory"}));
 }
 
 /// The peer is ready to receive from now on.
@@ -339,8 +344,8 @@ void Endpoint::on_event(CmEvent& event) noexcept {
     }
 }
 
-void Endpoint::on_response(const CmEvent& event) noexcept try {
-    const Handshake handshake = decode(event.private_data);
+void Endpoint::on_response(const CmEvent& event) noexcept {
+    const Handshake handshake = decode(event.private_data.span());
     const std::uint8_t reads =
         std::min(at_most(nic().limits().max_qp_init_rd_atom, RDMA_MAX_INIT_DEPTH), event.parameters.initiator_depth);
     Status status = queue_pair_->initialize(link_->id(), attributes_.access, nic().flush_flags());
@@ -350,7 +355,7 @@ void Endpoint::on_response(const CmEvent& event) noexcept try {
         // The receives have been posted to the hardware and cannot be taken back.
         state_ = State::Connected;
         end_connection(State::Idle);
-        notify_observer({.kind = Kind::Unreachable, .why = status});
+        notify_observer(failed_attempt(status));
         return;
     }
     link_->set_deadline(Deadline::never());
@@ -360,12 +365,10 @@ void Endpoint::on_response(const CmEvent& event) noexcept try {
                      .remote = handshake.attributes,
                      .remote_address = asked_for_,
                      .private_data = handshake.private_data});
-} catch (const std::bad_alloc&) {
-    end_attempt({.kind = Kind::Unreachable, .why = out_of_memory});
 }
 
 void Endpoint::on_refusal(const CmEvent& event) noexcept {
-    const Handshake handshake = decode_refusal(event.private_data);
+    const Handshake handshake = decode_refusal(event.private_data.span());
     const bool no_port = event.type == RDMA_CM_EVENT_REJECTED && event.status == no_such_service;
     const bool answered = event.type == RDMA_CM_EVENT_REJECTED && event.status == consumer_refused;
     // A peer that refuses a framed request sends a frame. If a process dies with the request pending, no frame is sent.
@@ -375,8 +378,8 @@ void Endpoint::on_refusal(const CmEvent& event) noexcept {
         end_attempt(conflict(compatible(attributes_, handshake.attributes), handshake.attributes));
     else if (peer_connector_ != nullptr)
         resume_peer_to_peer(nobody);
-    else if (nobody && pause_request())
-        return;
+    else if (nobody && repetition_ && !repetition_->retry.is_over())
+        pause_request();
     else if (nobody)
         end_attempt(no_listener(asked_for_, handshake.private_data));
     else if (answered)

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "backends/support/endings.hpp"
+#include "backends/support/guarded.hpp"
 #include "backends/support/send_request.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
@@ -71,7 +72,7 @@ std::uint32_t Endpoint::outstanding(QueueKind queue) const noexcept {
     return work.outstanding();
 }
 
-Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept try {
+Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
     const LockGuard lock(nic().control());
     if (state_ != State::Idle && state_ != State::Broken) return {Code::InvalidState, "the endpoint is connected"};
     const EndpointAttributes old_attributes = std::exchange(attributes_, attributes);
@@ -86,12 +87,10 @@ Status Endpoint::modify(const EndpointAttributes& attributes, const backend::Pro
     }
     send_.set_rules(attributes_, *domain_);
     return {};
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
 }
 
-/// Replaces the idle queue pair with a new one.
-Status Endpoint::renew_queue_pair() {
+/// Replaces the idle queue pair with a new one, or changes nothing.
+Status Endpoint::renew_queue_pair() noexcept {
     auto fresh = QueuePair::create({.domain = domain_->get(),
                                     .send_queue = send_.completions().get(),
                                     .receive_queue = receive_.completions().get(),
@@ -101,11 +100,18 @@ Status Endpoint::renew_queue_pair() {
                                     .max_sges = send_.max_sges(),
                                     .reliable = reliable()});
     if (!fresh.ok()) return fresh.status();
+    const std::uint32_t number = fresh->number();
+    const Status known = support::guarded([&]() -> Status {
+        nic().add(number, *this);
+        if (shared_receives_ != nullptr) shared_receives_->attach(receive_.completions(), number, receive_);
+        return {};
+    });
+    if (!known.ok()) {
+        nic().remove(number);
+        return known;
+    }
     drop_queue_pair();
     queue_pair_ = std::move(*fresh);
-    nic().add(queue_pair_->number(), *this);
-    if (shared_receives_ == nullptr) return {};
-    shared_receives_->attach(receive_.completions(), queue_pair_->number(), receive_);
     return {};
 }
 
@@ -209,11 +215,7 @@ void Endpoint::end_connection(State next) noexcept {
     }
     state_ = next;
     confirmed_.notify_all();
-    // If this fails, the next connection attempt tries again.
-    if (!queue_pair_) try {
-            (void)renew_queue_pair().ok();
-        } catch (const std::bad_alloc&) {
-        }
+    if (!queue_pair_) (void)renew_queue_pair().ok();  // if this fails, the next connection attempt tries again
 }
 
 void Endpoint::notify_observer(const ConnectionEvent& event) noexcept {

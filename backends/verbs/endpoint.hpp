@@ -87,12 +87,12 @@ private:
     /// confirmed.
     bool is_established() const noexcept { return state_ == State::Connected || state_ == State::Accepting; }
     bool reliable() const noexcept { return attributes_.reliability != Reliability::Unreliable; }
-    Status renew_queue_pair();
+    Status renew_queue_pair() noexcept;
     void drop_queue_pair() noexcept;
     Result<IdOwner> resolve(const ConnectParameters& parameters) const noexcept;
     Status request(const ConnectParameters& parameters, IdOwner id);
     Status ask(const ConnectParameters& parameters) noexcept;
-    bool pause_request() noexcept;
+    void pause_request() noexcept;
     void repeat_request() noexcept;
     Status start_peer_to_peer(const ConnectParameters& parameters);
     Status answer(std::shared_ptr<Link>& link, const rdma_conn_param& request, const Handshake& handshake);

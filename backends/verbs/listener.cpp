@@ -11,6 +11,7 @@
 #include "backends/verbs/nic.hpp"
 #include "backends/verbs/peer_connector.hpp"
 #include "core/base/socket_address.hpp"
+#include "core/log.hpp"
 #include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
@@ -120,14 +121,15 @@ PeerConnector* ListeningPort::find_connector(const HostAddress& host, const Hand
 void ListeningPort::on_event(CmEvent& event) noexcept try {
     if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL) return on_removal();
     if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
-    const Handshake handshake = decode(event.private_data);
+    const Handshake handshake = decode(event.private_data.span());
     switch (handshake.kind) {
         case Handshake::Kind::PeerRequest: on_peer(event, handshake); break;
         case Handshake::Kind::Probe: on_probe(event, handshake); break;
         default: on_request(event, handshake); break;
     }
 } catch (const std::bad_alloc&) {
-    return;  // the request is destroyed with its id, so the peer is refused
+    // The request is destroyed with its id.
+    log(LogLevel::Warning, "verbs: port %u: a client was refused: out of memory", port_);
 }
 
 /// Closes this port and notifies all its listeners.
@@ -170,8 +172,8 @@ Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, con
     if (!port.ok()) return port.status();
     if (sharing == Sharing::Exclusive && port.value()->serves(listener->service_))
         return Status(Code::Busy, "the service already has a listener");
+    listener->listening_ = true;  // before it is added, so that it leaves the port if that fails
     port.value()->add(*listener);
-    listener->listening_ = true;
     return listener;
 }
 

@@ -127,8 +127,11 @@ bool Nic::probe_unreliable() noexcept {
 
 void Nic::on_async_event(ibv_event_type type, std::uint32_t queue_pair, void* queue) noexcept {
     if (type == IBV_EVENT_DEVICE_FATAL) {
-        const auto endpoints = endpoints_;  // ending a connection changes the original
-        for (const auto& [number, endpoint] : endpoints) endpoint->on_hardware_event(type);
+        for (auto next = endpoints_.begin(); next != endpoints_.end();) {
+            Endpoint& endpoint = *next->second;
+            ++next;  // first, because its queue pair may be replaced, and the entry with it
+            endpoint.on_hardware_event(type);
+        }
         return;
     }
     if (type == IBV_EVENT_SRQ_LIMIT_REACHED) {

@@ -4,7 +4,6 @@
 
 #include <map>
 #include <memory>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "backends/verbs/agent.hpp"
@@ -81,7 +80,7 @@ private:
     RegionTable regions_;
     WindowTable windows_;
     std::map<std::uint16_t, std::unique_ptr<ListeningPort>> ports_;
-    std::unordered_map<std::uint32_t, Endpoint*> endpoints_;
+    std::map<std::uint32_t, Endpoint*> endpoints_;
     std::unordered_set<SharedReceiveQueue*> shared_queues_;
     std::unique_ptr<Agent> agent_;  // last, because its thread uses all other members
 };

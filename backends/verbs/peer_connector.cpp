@@ -47,8 +47,8 @@ Status PeerConnector::choose_role() {
     if (peer_here) return {};
     const auto port = ListeningPort::get(nic_, port_);
     if (!port.ok()) return on_one_host() && port.status().code() == Code::Busy ? Status() : port.status();
+    listening_ = true;  // before it is added, so that it leaves the port if that fails
     port.value()->add(*this);
-    listening_ = true;
     if (on_one_host() || support::is_lower(nic_.host(), parameters_.remote.host)) role_ = Role::Passive;
     return {};
 }

@@ -36,7 +36,12 @@ Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Device& d
 void SharedReceiveQueue::attach(CompletionQueue& queue, std::uint32_t number, WorkQueue& receives) {
     const LockGuard lock(mutex_);
     queue.attach(number, receives, *this, depth_);
-    ++completions_[&queue];
+    try {
+        ++completions_[&queue];
+    } catch (const std::bad_alloc&) {
+        queue.detach(number, *this);
+        throw;
+    }
 }
 
 void SharedReceiveQueue::detach(CompletionQueue& queue, std::uint32_t number) noexcept {
