@@ -38,20 +38,6 @@ std::string word_in(const fs::path& file) {
     return word;
 }
 
-/// Returns the network interfaces in the address tables of a device. The tables may have a thousand entries; the used
-/// ones come first.
-std::vector<std::string> interfaces_of(const fs::path& device) {
-    std::vector<std::string> found;
-    if (auto parent = word_in(device / "parent"); !parent.empty()) return {std::move(parent)};  // Soft-RoCE
-    for (const fs::path& port : entries_of(device / "ports"))
-        for (int i = 0;; ++i) {
-            auto name = word_in(port / "gid_attrs" / "ndevs" / std::to_string(i));
-            if (name.empty()) break;
-            found.push_back(std::move(name));
-        }
-    return found;
-}
-
 /// Maps network interfaces to RDMA devices. For Converged Ethernet and iWARP, the address tables name the interface;
 /// for InfiniBand, the parent of the network interface is the device.
 std::map<std::string, std::string> rdma_devices() {
@@ -65,6 +51,16 @@ std::map<std::string, std::string> rdma_devices() {
 }
 
 }  // namespace
+
+/// Reads the address tables. An entry that is not used cannot be read; those of removed addresses are between others.
+std::vector<std::string> interfaces_of(const fs::path& device) {
+    std::vector<std::string> found;
+    if (auto parent = word_in(device / "parent"); !parent.empty()) return {std::move(parent)};  // Soft-RoCE
+    for (const fs::path& port : entries_of(device / "ports"))
+        for (const fs::path& entry : entries_of(port / "gid_attrs" / "ndevs"))
+            if (auto name = word_in(entry); !name.empty()) found.push_back(std::move(name));
+    return found;
+}
 
 std::vector<Interface> find_interfaces() {
     std::vector<Interface> found;

@@ -2,6 +2,7 @@
 // The addresses of this host that belong to RDMA devices.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ struct Interface {
 
 /// Returns the name under which users open the device of this interface.
 inline std::string name_of(const Interface& interface) { return "viaduct-" + interface.net_device; }
+
+/// Returns the network interfaces of an RDMA device, which has a directory in /sys/class/infiniband. A name may be
+/// there several times. Throws as find_interfaces().
+std::vector<std::string> interfaces_of(const std::filesystem::path& device);
 
 /// Returns one entry for each address of a network interface with an RDMA device: IPv4 first, then IPv6, each sorted by
 /// the name of the RDMA device. Link-local addresses are left out because they are ambiguous without their interface.
