@@ -17,6 +17,7 @@
 namespace viaduct::verbs {
 namespace {
 
+/// How many requests may wait for the connection manager, and for a listener.
 constexpr int backlog = 1024;
 
 }  // namespace
@@ -139,13 +140,13 @@ void ListeningPort::on_removal() noexcept {
     for (PeerConnector* connector : peer_connectors_) connector->lose_port();
 }
 
+/// More requests than a listener has room for are refused as if there was none.
 void ListeningPort::on_request(CmEvent& event, const Handshake& handshake) {
     Listener* listener = next_listener(handshake.framed ? handshake.service : bare_service());
-    if (listener == nullptr) {
-        refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = handshake.framed});
-        return;
-    }
-    listener->add(event, handshake);
+    if (listener != nullptr && listener->has_room()) return listener->add(event, handshake);
+    if (listener != nullptr)
+        log(LogLevel::Warning, "verbs: port %u: a client was refused: too many requests wait for the listener", port_);
+    refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = handshake.framed});
 }
 
 /// Destroying a connector may destroy the port.
@@ -193,6 +194,8 @@ int Listener::fd() const noexcept {
     const LockGuard lock(nic_->control());
     return readable_.fd();
 }
+
+bool Listener::has_room() const noexcept { return requests_.size() < backlog; }
 
 /// Takes memory for the list first: a request must not be destroyed with the lock held.
 void Listener::add(CmEvent& event, const Handshake& handshake) {

@@ -102,6 +102,7 @@ public:
     // The control lock must be held for the functions below.
     const std::shared_ptr<Nic>& nic() const noexcept { return nic_; }
     std::uint64_t service() const noexcept { return service_; }
+    bool has_room() const noexcept;
     void add(CmEvent& event, const Handshake& handshake);
     void lose_port() noexcept;
 
