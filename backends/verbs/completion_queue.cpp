@@ -83,6 +83,11 @@ void CompletionQueue::progress() noexcept {
 
 Status CompletionQueue::reserve(std::uint32_t places) noexcept {
     const LockGuard lock(mutex_);
+    return take_places(places);
+}
+
+/// As reserve().
+Status CompletionQueue::take_places(std::uint32_t places) noexcept {
     if (!grow(places)) {
         take_back_places();
         if (!grow(places)) return {Code::QueueFull, "the completion queue of the device is full"};
@@ -234,29 +239,27 @@ void CompletionQueue::notify() noexcept {
     if (waking != 0 && disarm()) channel_->leave(*this);
 }
 
-void CompletionQueue::attach(std::uint32_t number, WorkQueue& receives, const SharedReceiveQueue& shared,
-                             std::uint32_t depth) {
+Status CompletionQueue::attach(std::uint32_t number, WorkQueue& receives, const SharedReceiveQueue& shared,
+                               std::uint32_t depth) {
     {
         const LockGuard lock(mutex_);
         Share& share = shares_[&shared];
         shared_receivers_.emplace(number, &receives);
         ++share.endpoints;
     }
-    make_places(shared, depth);
+    const Status status = make_places(shared, depth);
+    if (!status.ok()) detach(number, shared);
+    return status;
 }
 
-void CompletionQueue::make_places(const SharedReceiveQueue& shared, std::uint32_t depth) noexcept {
-    std::uint32_t more = 0;
-    {
-        const LockGuard lock(mutex_);
-        Share& share = shares_.find(&shared)->second;
-        more = depth - std::min(share.places, depth);
-        share.places += more;
-    }
-    // If the device cannot hold that many, it is unlikely that so many will be posted at the same time.
-    if (more == 0 || reserve(more).ok()) return;
+Status CompletionQueue::make_places(const SharedReceiveQueue& shared, std::uint32_t depth) noexcept {
     const LockGuard lock(mutex_);
-    reserved_ += more;
+    Share& share = shares_.find(&shared)->second;
+    const std::uint32_t more = depth - std::min(share.places, depth);
+    if (more != 0 && !take_places(more).ok())
+        return {Code::NoResources, "the completion queue of the device cannot hold all receives of the shared queue"};
+    share.places += more;
+    return {};
 }
 
 void CompletionQueue::detach(std::uint32_t number, const SharedReceiveQueue& shared) noexcept {

@@ -50,12 +50,14 @@ public:
     /// For a channel: disarms the queue and reports whether it was armed.
     bool disarm() noexcept { return armed_.exchange(Armed::No, std::memory_order_acq_rel) != Armed::No; }
 
-    /// Registers endpoints that use a shared receive queue, by the number of their queue pair.
-    void attach(std::uint32_t number, WorkQueue& receives, const SharedReceiveQueue& shared, std::uint32_t depth);
+    /// Registers an endpoint that uses a shared receive queue, by the number of its queue pair. NoResources: as
+    /// make_places(). Throws std::bad_alloc.
+    Status attach(std::uint32_t number, WorkQueue& receives, const SharedReceiveQueue& shared, std::uint32_t depth);
     void detach(std::uint32_t number, const SharedReceiveQueue& shared) noexcept;
 
-    /// Called when the shared queue has grown, because all of its receives may complete here.
-    void make_places(const SharedReceiveQueue& shared, std::uint32_t depth) noexcept;
+    /// Called when the shared queue has grown, because all of its receives may complete here. NoResources: the device
+    /// does not support that many.
+    Status make_places(const SharedReceiveQueue& shared, std::uint32_t depth) noexcept;
 
     /// Registers a work queue. Throws std::bad_alloc.
     void attach(WorkQueue& queue);
@@ -85,6 +87,7 @@ private:
     };
 
     CompletionQueue(Device& device, const backend::CompletionQueueInit& init);
+    Status take_places(std::uint32_t places) noexcept VIADUCT_REQUIRES(mutex_);
     bool grow(std::uint32_t places) noexcept VIADUCT_REQUIRES(mutex_);
     void take_back_places() noexcept VIADUCT_REQUIRES(mutex_);
     [[gnu::noinline]] void drain() noexcept VIADUCT_REQUIRES(mutex_);

@@ -103,8 +103,8 @@ Status Endpoint::renew_queue_pair() noexcept {
     const std::uint32_t number = fresh->number();
     const Status known = support::guarded([&]() -> Status {
         nic().add(number, *this);
-        if (shared_receives_ != nullptr) shared_receives_->attach(receive_.completions(), number, receive_);
-        return {};
+        if (shared_receives_ == nullptr) return {};
+        return shared_receives_->attach(receive_.completions(), number, receive_);
     });
     if (!known.ok()) {
         nic().remove(number);

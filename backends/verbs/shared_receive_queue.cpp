@@ -33,15 +33,16 @@ Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Device& d
     return queue;
 }
 
-void SharedReceiveQueue::attach(CompletionQueue& queue, std::uint32_t number, WorkQueue& receives) {
+Status SharedReceiveQueue::attach(CompletionQueue& queue, std::uint32_t number, WorkQueue& receives) {
     const LockGuard lock(mutex_);
-    queue.attach(number, receives, *this, depth_);
+    if (const Status status = queue.attach(number, receives, *this, depth_); !status.ok()) return status;
     try {
         ++completions_[&queue];
     } catch (const std::bad_alloc&) {
         queue.detach(number, *this);
         throw;
     }
+    return {};
 }
 
 void SharedReceiveQueue::detach(CompletionQueue& queue, std::uint32_t number) noexcept {
@@ -151,7 +152,8 @@ Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
             free_.reserve(depth);
             if (const Status status = change({.max_wr = depth}, IBV_SRQ_MAX_WR); !status.ok()) return status;
         }
-        for (const auto& [queue, endpoints] : completions_) queue->make_places(*this, depth);
+        for (const auto& [queue, endpoints] : completions_)
+            if (const Status status = queue->make_places(*this, depth); !status.ok()) return status;
         depth_ = depth;
         return {};
     });

@@ -32,8 +32,8 @@ public:
     ibv_srq* get() const noexcept { return hardware_.get(); }
 
     /// Registers an endpoint that uses this queue, by the number of its queue pair. Its completion queue reports when
-    /// receives are used and has room for all of them. Throws std::bad_alloc.
-    void attach(CompletionQueue& queue, std::uint32_t number, WorkQueue& receives);
+    /// receives are used and has room for all of them. NoResources: it cannot have. Throws std::bad_alloc.
+    Status attach(CompletionQueue& queue, std::uint32_t number, WorkQueue& receives);
     void detach(CompletionQueue& queue, std::uint32_t number) noexcept;
 
     /// Called when the device reports that the number of receives is below the limit.

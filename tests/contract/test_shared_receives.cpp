@@ -113,6 +113,21 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: one completion queue may serve 
     }
 }
 
+TEST_CASE_METHOD(EveryBackend, "shared receives: more than a completion queue can hold disturb no other endpoint") {
+    if (!far.able().shared_receive_queues) return;
+    const auto depth = far.device->attributes().max_queue_depth;
+    const auto queue = far.make_queue();
+    Port client(near);
+    Port server(far, {.queue = queue, .shared_receives = far.make_shared_receives(depth)});
+    join(client, server);
+    const auto other = Endpoint::create({.domain = far.domain,
+                                         .send_queue = queue,
+                                         .receive_queue = queue,
+                                         .shared_receives = far.make_shared_receives(depth)});
+    if (!other.ok()) CHECK(other.status().code() == Code::NoResources);
+    exchange(server, client);
+}
+
 TEST_CASE_METHOD(EveryBackend, "shared receives: a message waits for one under every policy") {
     for (const Reliability level : reliable_levels) {
         for (const ReceiverNotReady policy : {ReceiverNotReady::Wait, ReceiverNotReady::Break}) {
