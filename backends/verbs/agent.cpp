@@ -118,6 +118,7 @@ bool Agent::take_cm_event() noexcept {
     if (rdma_get_cm_event(channel_.get(), &event) != 0) return false;
     CmEvent copied = copy(event);
     log(LogLevel::Debug, "verbs: %s, status %d", rdma_event_str(copied.type), copied.status);
+    if (copied.type == RDMA_CM_EVENT_DEVICE_REMOVAL) lost_device_ = true;
     if (copied.link != nullptr) copied.link->owner_->on_event(copied);
     return true;
 }
@@ -125,7 +126,9 @@ bool Agent::take_cm_event() noexcept {
 bool Agent::take_async_event() noexcept {
     ibv_async_event event{};
     if (ibv_get_async_event(context_, &event) != 0) {
-        if (errno == EIO) unwatch(context_->async_fd);  // the device was removed, and the descriptor stays ready
+        if (errno != EIO) return false;
+        lost_device_ = true;
+        unwatch(context_->async_fd);  // which stays ready
         return false;
     }
     std::uint32_t queue_pair = 0;
@@ -141,6 +144,7 @@ bool Agent::take_async_event() noexcept {
     }
     const ibv_event_type type = event.event_type;
     ibv_ack_async_event(&event);
+    if (type == IBV_EVENT_DEVICE_FATAL) lost_device_ = true;
     log(LogLevel::Debug, "verbs: %s", ibv_event_type_str(type));
     observer_.on_async_event(type, queue_pair, queue);
     return true;

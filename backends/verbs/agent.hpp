@@ -3,6 +3,7 @@
 // that have failed, and checks deadlines.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -94,6 +95,9 @@ public:
     Mutex& control() noexcept VIADUCT_RETURNS_LOCK(control_) { return control_; }
     rdma_event_channel* channel() const noexcept { return channel_.get(); }
 
+    /// Whether the device has failed or was removed, as far as events tell. Needs no lock.
+    bool lost_device() const noexcept { return lost_device_.load(std::memory_order_relaxed); }
+
     /// Keeps a request that its consumer dropped, so that it times out for the peer.
     void keep_dropped(std::shared_ptr<Link> link) noexcept VIADUCT_REQUIRES(control_);
 
@@ -134,6 +138,7 @@ private:
 
     ibv_context* context_;
     AsyncObserver& observer_;
+    std::atomic<bool> lost_device_{false};
     EventChannelOwner channel_;
     ClosedInChildren in_children_;  // of channel_
     const std::shared_ptr<Events> events_ = std::make_shared<Events>(*this);

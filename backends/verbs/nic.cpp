@@ -78,7 +78,9 @@ Result<std::shared_ptr<Nic>> Nic::open(const Interface& interface) {
     const LockGuard lock(mutex);
     std::erase_if(open_ones, [](const auto& nic) { return nic.expired(); });
     for (const auto& nic : open_ones)
-        if (auto found = nic.lock(); found != nullptr && found->host() == interface.host) return found;
+        if (auto found = nic.lock();
+            found != nullptr && found->host() == interface.host && !found->agent().lost_device())
+            return found;
     std::shared_ptr<Nic> nic(new Nic(interface));
     if (const Status status = nic->open_device(); !status.ok()) return status;
     open_ones.push_back(nic);

@@ -28,7 +28,8 @@ class SharedReceiveQueue;
 /// Thread-safe. Functions that require the control lock of its agent are marked.
 class Nic final : private AsyncObserver {
 public:
-    /// Returns the card at an address, which all current users share. Unreachable: there is no RDMA device.
+    /// Returns the card at an address, which all current users share unless it was removed. Unreachable: there is no
+    /// RDMA device.
     static Result<std::shared_ptr<Nic>> open(const Interface& interface);
     ~Nic();
 
