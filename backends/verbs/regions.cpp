@@ -7,6 +7,7 @@
 #include <fstream>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "backends/support/guarded.hpp"
 #include "backends/verbs/nic.hpp"
@@ -160,14 +161,13 @@ Status MemoryRegion::modify(const backend::ProtectionDomain& domain, Access acce
         const auto& wanted = static_cast<const ProtectionDomain&>(domain);
         const std::uint32_t old_key = key();
         int flags = flags_of(access, *nic_);
+        RegionOwner old;  // until the table has forgotten its key, which another region can have afterwards
         if (!change_in_place(wanted, flags)) {
             auto fresh = register_pages(wanted.get(), region_->addr, region_->length, flags);
             if (!fresh.ok()) return fresh.status();
-            nic_->regions().erase(old_key);  // before another region can have the key
-            region_ = std::move(*fresh);
-        } else {
-            nic_->regions().erase(old_key);
+            old = std::exchange(region_, std::move(*fresh));
         }
+        nic_->regions().erase(old_key);
         enter(wanted, access, flags);
         return {};
     });
