@@ -222,16 +222,18 @@ Status Endpoint::answer(std::shared_ptr<Link>& link, const rdma_conn_param& requ
     const auto encoded = EncodedHandshake::encode(handshake);
     if (!encoded) return {Code::InvalidParameter, "the private data are too long for an answer"};
     rdma_conn_param terms = answer_to(request, *encoded);
-    link_ = std::move(link);
-    link_->hand_over(*this);
-    if (!queue_pair_->initialize(link_->id(), attributes_.access, nic().flush_flags()).ok()) {
-        // The connection manager no longer knows the request. The receives have not been posted to the hardware yet.
-        link_.reset();
+    // As long as the receives have not been posted to the hardware, the request can be accepted again.
+    Status status = queue_pair_->initialize(link->id(), attributes_.access, nic().flush_flags());
+    if (status.code() == Code::NoResources) return status;
+    if (!status.ok()) {
+        link.reset();  // the connection manager no longer knows the request
         return {Code::TimedOut, "the peer has given up"};
     }
+    link_ = std::move(link);
+    link_->hand_over(*this);
     state_ = State::Accepting;
-    Status status = activate(request, terms.initiator_depth);
-    if (status.ok() && rdma_accept(link_->id(), &terms) != 0) status = {Code::TimedOut, "rdma_accept", errno};
+    status = activate(request, terms.initiator_depth);
+    if (status.ok() && rdma_accept(link_->id(), &terms) != 0) status = unanswered("rdma_accept");
     if (!status.ok()) end_attempt_of_passive();
     return status;
 }
@@ -277,7 +279,8 @@ void Endpoint::accept_peer(CmEvent& request, const Handshake& handshake) noexcep
     const ConnectParameters mine = peer_connector_->parameters();
     const Status agreement = compatible(attributes_, handshake.attributes);
     if (!agreement.ok()) {
-        refuse(request.id.get(), {.kind = Handshake::Kind::Conflict, .framed = true, .attributes = attributes_});
+        (void)refuse(request.id.get(), {.kind = Handshake::Kind::Conflict, .framed = true, .attributes = attributes_})
+            .ok();
         end_attempt(conflict(agreement, handshake.attributes));
         return;
     }
@@ -289,8 +292,10 @@ void Endpoint::accept_peer(CmEvent& request, const Handshake& handshake) noexcep
                                   .local_service = mine.local.service,
                                   .private_data = mine.private_data});
     if (!status.ok()) {
-        if (state_ != State::PeerToPeer) end_attempt({.kind = Kind::TimedOut, .why = status});
-        return;  // otherwise the peer has given up and may connect again
+        const bool given_up = status.code() == Code::TimedOut;
+        if (given_up && state_ == State::PeerToPeer) return;  // the peer may connect again
+        end_attempt(given_up ? ConnectionEvent{.kind = Kind::TimedOut, .why = status} : failed_attempt(status));
+        return;
     }
     peer_connector_.reset();
     peer_established_ = {.kind = Kind::Established,

@@ -46,8 +46,8 @@ public:
     void drain() noexcept override;
     void fail() noexcept override;
 
-    /// Accepts a request with this endpoint and waits briefly for the peer's confirmation. `link` is moved from only if
-    /// the endpoint is idle. The control lock must be held; it is released while waiting.
+    /// Accepts a request with this endpoint and waits briefly for the peer's confirmation. `link` is not null
+    /// afterwards if the request can still be accepted. The control lock must be held; it is released while waiting.
     Status accept(std::shared_ptr<Link>& link, const CmEvent& request, const Handshake& handshake,
                   const PrivateData& private_data);
 

@@ -22,8 +22,13 @@ constexpr int backlog = 1024;
 
 }  // namespace
 
-void refuse(rdma_cm_id* id, const Handshake& handshake) noexcept {
-    if (const auto answer = EncodedHandshake::encode(handshake)) (void)rdma_reject(id, answer->data(), answer->size());
+Status refuse(rdma_cm_id* id, const Handshake& handshake) noexcept {
+    const auto answer = EncodedHandshake::encode(handshake);
+    if (!answer) return {Code::InvalidParameter, "the private data are too long for an answer"};
+    if (rdma_reject(id, answer->data(), answer->size()) == 0) return {};
+    const Status status = unanswered("rdma_reject");
+    log(LogLevel::Info, "verbs: cannot refuse a request: %s", Reason(status).c_str());
+    return status;
 }
 
 Request::Request(std::shared_ptr<Nic> nic, CmEvent event, const Handshake& handshake)
@@ -36,7 +41,8 @@ Request::Request(std::shared_ptr<Nic> nic, CmEvent event, const Handshake& hands
 
 Request::~Request() {
     const LockGuard lock(nic_->control());
-    if (link_ != nullptr) nic_->agent().keep_dropped(std::move(link_));
+    if (link_ != nullptr && !refused_) nic_->agent().keep_dropped(std::move(link_));
+    link_.reset();
 }
 
 /// Any event before the answer means that the peer has given up or the device was removed.
@@ -67,7 +73,9 @@ Status Request::conflict(const EndpointAttributes& own) noexcept {
 
 Status Request::refuse(const Handshake& answer) noexcept {
     if (link_ == nullptr) return {};
-    verbs::refuse(link_->id(), answer);
+    refused_ = true;
+    const Status status = verbs::refuse(link_->id(), answer);
+    if (status.code() == Code::NoResources) return status;
     link_.reset();
     return {};
 }
@@ -146,7 +154,7 @@ void ListeningPort::on_request(CmEvent& event, const Handshake& handshake) {
     if (listener != nullptr && listener->has_room()) return listener->add(event, handshake);
     if (listener != nullptr)
         log(LogLevel::Warning, "verbs: port %u: a client was refused: too many requests wait for the listener", port_);
-    refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = handshake.framed});
+    (void)refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = handshake.framed}).ok();
 }
 
 /// Destroying a connector may destroy the port.
@@ -154,13 +162,13 @@ void ListeningPort::on_peer(CmEvent& event, const Handshake& handshake) noexcept
     if (PeerConnector* connector = find_connector(host_of(rdma_get_peer_addr(event.id.get())), handshake))
         connector->on_peer_request(event, handshake);
     else
-        refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = true});
+        (void)refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = true}).ok();
 }
 
 /// A connector that fails leaves the port, which is destroyed with the last one.
 void ListeningPort::on_probe(CmEvent& event, const Handshake& handshake) noexcept {
     const HostAddress host = host_of(rdma_get_peer_addr(event.id.get()));
-    refuse(event.id.get(), {.kind = Handshake::Kind::Reject, .framed = true});
+    (void)refuse(event.id.get(), {.kind = Handshake::Kind::Reject, .framed = true}).ok();
     for (std::size_t i = peer_connectors_.size(); i-- != 0;)
         if (peer_connectors_[i]->expects(host, handshake)) peer_connectors_[i]->on_probe();
 }

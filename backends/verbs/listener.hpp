@@ -49,10 +49,11 @@ private:
     const Handshake handshake_;
     Address remote_address_;
     std::shared_ptr<Link> link_;  // null if answered, or if the peer has given up
+    bool refused_ = false;        // or this was tried
 };
 
-/// Refuses a request for which no object was created.
-void refuse(rdma_cm_id* id, const Handshake& handshake) noexcept;
+/// Refuses a request. If this fails, the system does so when the id is destroyed. NoResources: it can be repeated.
+Status refuse(rdma_cm_id* id, const Handshake& handshake) noexcept;
 
 /// The control lock must be held. Owned by the card as long as it has listeners.
 class ListeningPort final : private LinkOwner {

@@ -46,4 +46,10 @@ inline Result<IdOwner> create_id(rdma_event_channel* channel) noexcept {
     return IdOwner(id);
 }
 
+/// Why a call failed that answers a peer: the peer has given up, unless this side lacks resources.
+inline Status unanswered(const char* call) noexcept {
+    const Status status = Status::from_errno(errno, call);
+    return status.code() == Code::NoResources ? status : Status(Code::TimedOut, call, errno);
+}
+
 }  // namespace viaduct::verbs

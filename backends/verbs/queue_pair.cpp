@@ -56,7 +56,7 @@ Status QueuePair::initialize(rdma_cm_id* id, Access access, int flush_flags) noe
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_INIT;
     int mask = 0;
-    if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return Status::from_errno(errno, "rdma_init_qp_attr");
+    if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return unanswered("rdma_init_qp_attr");
     attributes.qp_access_flags = 0;
     if (access.remote_write) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE;
     if (access.remote_read && reliable_) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_READ | flush_flags;
@@ -68,14 +68,14 @@ Status QueuePair::make_ready(rdma_cm_id* id, const ConnectionTerms& terms) noexc
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_RTR;
     int mask = 0;
-    if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return {Code::TimedOut, "rdma_init_qp_attr", errno};
+    if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return unanswered("rdma_init_qp_attr");
     attributes.max_dest_rd_atomic = terms.reads_served;
     attributes.min_rnr_timer = not_ready_timer;
     if (const Status status = change(attributes, mask); !status.ok()) return status;
 
     attributes = {};
     attributes.qp_state = IBV_QPS_RTS;
-    if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return {Code::TimedOut, "rdma_init_qp_attr", errno};
+    if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return unanswered("rdma_init_qp_attr");
     attributes.max_rd_atomic = terms.reads_requested;
     attributes.rnr_retry = terms.waits_for_receiver ? retry_for_ever : 0;
     attributes.timeout = std::min(attributes.timeout, max_ack_timeout);
