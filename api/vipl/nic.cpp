@@ -49,6 +49,7 @@ Nic::~Nic() {
     const auto last_vis = vis.take();  // destroyed before the completion queues
     for (const auto& [vi, owner] : last_vis) vi->end_calls();
     for (const auto& [cq, owner] : last_cqs) cq->end_calls();
+    (void)connections.take();  // destroyed at once, which waits for threads that accept one with a VI
     errors.stop();
     for (const auto& [vi, owner] : last_vis) vi->end_handlers();
     for (const auto& [cq, owner] : last_cqs) cq->end_handlers();
