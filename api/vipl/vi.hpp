@@ -111,7 +111,7 @@ private:
     WorkQueue send_;
     WorkQueue receive_;
     Mutex state_mutex_;               // held while the VI is connected or disconnected or its attributes are changed
-    mutable Mutex attributes_mutex_;  // guards the attributes of endpoint_, which are read while the other is held, too
+    mutable Mutex attributes_mutex_;  // guards the attributes of endpoint_; holders of state_mutex_ read without it
     // Copies of attributes, so that posting takes no lock.
     const std::uint32_t max_segments_;
     std::atomic<const ProtectionDomain*> domain_{nullptr};

@@ -468,26 +468,35 @@ TEST(threads__agents_of_one_cno) {
     free_cno(ia, cno, evd);
 }
 
-static void free_with_its_last_evd(void *cno) {
-    DAT_EVD_HANDLE told = cno;
-    CHECK_OK(dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &told));
+typedef struct {
+    DAT_CNO_HANDLE cno;
+    _Atomic bool looks, stop;
+} Watcher;
+
+static void *free_when_told(void *argument) {
+    Watcher *watcher = argument;
+    DAT_EVD_HANDLE told = watcher->cno;
+    while (!watcher->stop && dat_cno_wait(watcher->cno, 0, &told) != DAT_SUCCESS) watcher->looks = true;
     CHECK(told == DAT_HANDLE_NULL);
-    CHECK_OK(dat_cno_free(cno));
+    CHECK_OK(dat_cno_free(watcher->cno));
+    return NULL;
 }
 
 /* Whoever hears that the last EVD is gone may free the CNO at once. */
 TEST(threads__a_cno_that_is_freed_with_its_last_evd) {
     need_thread_safety();
-    for (unsigned i = 0; i < rounds(); ++i) {
+    for (unsigned i = 0; i < 20 * rounds(); ++i) {
         DAT_IA_HANDLE ia;
-        DAT_CNO_HANDLE cno;
         DAT_EVD_HANDLE evd;
-        Sleeper sleeper = {0};
-        make_cno(&ia, &cno, &evd);
-        sleeper_start(&sleeper, free_with_its_last_evd, cno);
+        pthread_t thread;
+        Watcher watcher = {.stop = false};
+        make_cno(&ia, &watcher.cno, &evd);
+        CHECK(pthread_create(&thread, NULL, free_when_told, &watcher) == 0);
+        while (!watcher.looks) sched_yield();
         if (i % 2 == 0) CHECK_OK(dat_evd_modify_cno(evd, DAT_HANDLE_NULL));
         CHECK_OK(dat_evd_free(evd));
-        CHECK(!sleeper_join(&sleeper));
+        watcher.stop = true;
+        CHECK(pthread_join(thread, NULL) == 0);
         CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
     }
 }

@@ -62,26 +62,6 @@ TEST(ends__endpoints_whose_failure_is_taken) {
     side_close(pair.client);
 }
 
-/* The endpoint stays as the reset has left it. */
-TEST(ends__attempts_that_are_reset_as_their_failure_is_taken) {
-    const Pair pair = open_pair_here((Options){0});
-    const DAT_EP_HANDLE ep = pair.client->ep;
-    Taker taker = {.evd = pair.client->evds[CONN]};
-    taker_start(&taker);
-    for (unsigned i = 0; i < rounds(); ++i) {
-        CHECK_OK(request_to(pair.client, ep, pair.server->qual));
-        CHECK_OK(dat_cr_reject(request_on(pair.server->evds[CR]), 0, NULL));
-        while (state_of(ep) == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING) sched_yield();
-        for (unsigned turn = 0; turn < i % 4; ++turn) sched_yield();
-        CHECK_OK(dat_ep_reset(ep));
-        while (taker.taken <= i) sched_yield();
-        CHECK_EQ(state_of(ep), DAT_EP_STATE_UNCONNECTED);
-    }
-    taker_stop(&taker);
-    side_close(pair.server);
-    side_close(pair.client);
-}
-
 /* Completions that may wake nobody are looked at as they are taken. */
 TEST(ends__endpoints_whose_completions_are_taken) {
     const Options options = {.request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG,
