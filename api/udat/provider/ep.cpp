@@ -78,7 +78,7 @@ void provide_cookies(std::unique_ptr<RequestCookies>& cookies, Evd* evd, DAT_COM
     if (evd == nullptr) return cookies.reset();
     if (!needed) return;
     if (cookies == nullptr) cookies = std::make_unique<RequestCookies>();
-    cookies->add_depth(static_cast<std::uint32_t>(depth));
+    cookies->begin(static_cast<std::uint32_t>(depth));
     evd->expect_cookies();
 }
 
@@ -289,6 +289,7 @@ DAT_RETURN Ep::reset() noexcept {
     if (present != EndpointState::Unconnected && present != EndpointState::Disconnected) return wrong_state();
     if (present == EndpointState::Unconnected) return success;  // posted receives are kept
     endpoint_->disconnect();
+    if (request_cookies_ != nullptr) request_cookies_->begin(static_cast<std::uint32_t>(attr_.max_request_dtos));
     (void)forget_failure();
     private_data_size_ = 0;
     return success;

@@ -21,11 +21,13 @@ struct RequestCookie {
 /// cookie. Completions arrive in the order of the posts; suppressed ones are skipped.
 class RequestCookies {
 public:
-    /// Another endpoint of the core gets the requests, of which at most `depth` are outstanding. Those of the previous
-    /// ones may still complete.
-    void add_depth(std::uint32_t depth) noexcept {
+    /// The following requests belong to another connection, on which at most `depth` are outstanding. Those of the
+    /// previous one that may have been flushed are kept until a later request completes.
+    void begin(std::uint32_t depth) noexcept {
         const LockGuard lock(lock_);
-        most_ += depth;
+        forget_successes();
+        for (Open& each : open_) each.cookie.suppressed = false;
+        most_ = std::uint64_t{depth} + 1;
     }
 
     /// Replaces the cookie `context` by a number and calls post(), which posts the request. One at a time, so that the
@@ -68,10 +70,11 @@ private:
         return next_++;
     }
 
-    /// Suppressed requests do not complete if they succeed. Those that do not belong to the last `most_` ones have.
+    /// Suppressed requests do not complete if they succeed, which all but the last `most_` requests of this connection
+    /// have.
     void forget_successes() noexcept VIADUCT_REQUIRES(lock_) {
-        std::erase_if(open_, [oldest = next_ - most_](const Open& each) {
-            return each.cookie.suppressed && each.number < oldest;
+        std::erase_if(open_, [this](const Open& each) VIADUCT_REQUIRES(lock_) {
+            return each.cookie.suppressed && next_ - each.number > most_;
         });
     }
 
@@ -79,6 +82,7 @@ private:
     [[gnu::noinline]] void withdraw() noexcept {
         const LockGuard lock(lock_);
         open_.pop_back();
+        --next_;
     }
 
     Mutex posting_;

@@ -48,6 +48,42 @@ TEST(suppress__not_of_flushed_work) {
     EXPECT_DTO(pair.client, REQUEST, 6, DAT_DTO_ERR_FLUSHED);
 }
 
+static DAT_RETURN post_suppressed(Side *side, Operation operation, DAT_UINT64 cookie) {
+    return post(side, (Work){.operation = operation,
+                             .to = RECV_AT,
+                             .length = 8,
+                             .cookie = cookie,
+                             .flags = DAT_COMPLETION_SUPPRESS_FLAG});
+}
+
+/* Posts that find the queue full take nothing from those that are in it. */
+TEST(suppress__flushed_work_of_a_full_queue_keeps_its_cookies) {
+    if (!on_loopback()) skip("suppressed work may fill its queue");
+    const Pair pair =
+        connected_pair_here((Options){.request_dtos = 8, .request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG});
+    DAT_UINT64 sent = 0;
+    for (int i = 0; i < 60; ++i) CHECK_OK(post_suppressed(pair.client, WRITE, 1000));
+    while (sent < 8 && post_suppressed(pair.client, SEND, sent) == DAT_SUCCESS) ++sent;
+    CHECK(sent > 0);
+    for (int i = 0; i < 60; ++i) CHECK_RC(post_suppressed(pair.client, SEND, 1000), DAT_INSUFFICIENT_RESOURCES);
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    for (DAT_UINT64 i = 0; i < sent; ++i) EXPECT_DTO(pair.client, REQUEST, i, DAT_DTO_ERR_FLUSHED);
+}
+
+TEST(suppress__flushed_work_of_an_earlier_connection_keeps_its_cookies) {
+    if (!on_loopback()) skip("suppressed work may fill its queue");
+    const Pair pair =
+        connected_pair_here((Options){.request_dtos = 8, .request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG});
+    for (DAT_UINT64 i = 0; i < 4; ++i) CHECK_OK(post_suppressed(pair.client, SEND, i));
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    CHECK_OK(dat_ep_reset(pair.client->ep));
+    CHECK_OK(dat_ep_reset(pair.server->ep));
+    pair_connect(&pair);
+    for (int i = 0; i < 60; ++i) CHECK_OK(post_suppressed(pair.client, WRITE, 1000));
+    for (DAT_UINT64 i = 0; i < 4; ++i) EXPECT_DTO(pair.client, REQUEST, i, DAT_DTO_ERR_FLUSHED);
+    pair_close(&pair);
+}
+
 /* Places of suppressed work are free again once later work is known to be done. */
 TEST(suppress__gives_its_place_back) {
     const Pair pair = connected_pair((Options){.request_dtos = 4});
