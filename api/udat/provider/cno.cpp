@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "api/udat/provider/evd.hpp"
 #include "api/udat/provider/ia.hpp"
@@ -210,11 +211,13 @@ void Cno::run_agent(const FreedFlag& freed) noexcept {
     }
 }
 
-void Cno::start_agent() {
-    end_thread(agent_thread_);  // that of an earlier agent, which has left
-    agent_freed_this_ = std::make_shared<std::atomic<bool>>(false);
-    agent_thread_ = start_thread([this, freed = agent_freed_this_] { run_agent(freed); });
+/// Returns the thread of an earlier agent, which is about to end.
+std::thread Cno::start_agent() {
+    const FreedFlag freed = std::make_shared<std::atomic<bool>>(false);
+    std::thread started = start_thread([this, freed] { run_agent(freed); });
+    agent_freed_this_ = freed;
     has_agent_thread_ = true;
+    return std::exchange(agent_thread_, std::move(started));
 }
 
 void Cno::set_closed(Waiters& waiters, bool closed) noexcept {
@@ -227,15 +230,19 @@ void Cno::set_closed(Waiters& waiters, bool closed) noexcept {
 void Cno::set_agent(const DAT_OS_WAIT_PROXY_AGENT& agent) {
     const bool wanted = agent.proxy_agent_func != nullptr;
     if (wanted) (void)make_fd(agents_);  // now, because nobody would learn that the thread has failed
-    const LockGuard members(members_lock_);
-    if (wanted && !has_agent_thread_) start_agent();
-    agent_ = agent;
-    set_closed(agents_, !wanted);
-    if (agent_thread_.get_id() == std::this_thread::get_id()) return;
-    const std::uint64_t turn = agent_turns_;
-    const bool runs = turn % 2 != 0;
-    agent_returned_.wait(members_lock_,
-                         [&]() VIADUCT_REQUIRES(members_lock_) { return !runs || agent_turns_ != turn; });
+    std::thread earlier;
+    {
+        const LockGuard members(members_lock_);
+        if (wanted && !has_agent_thread_) earlier = start_agent();
+        agent_ = agent;
+        set_closed(agents_, !wanted);
+        if (agent_thread_.get_id() == std::this_thread::get_id()) return;
+        const std::uint64_t turn = agent_turns_;
+        const bool runs = turn % 2 != 0;
+        agent_returned_.wait(members_lock_,
+                             [&]() VIADUCT_REQUIRES(members_lock_) { return !runs || agent_turns_ != turn; });
+    }
+    end_thread(earlier);
 }
 
 void Cno::close() noexcept {

@@ -84,7 +84,7 @@ private:
     void check_completions_of_members() noexcept;
     void set_closed(Waiters& waiters, bool closed) noexcept;
     void run_agent(const FreedFlag& freed) noexcept;
-    void start_agent() VIADUCT_REQUIRES(members_lock_);
+    [[nodiscard]] std::thread start_agent() VIADUCT_REQUIRES(members_lock_);
 
     std::atomic<bool> exposes_fd_{false};
 
