@@ -41,22 +41,24 @@ std::string device_of(const char* parameters) {
 
 bool is_thread_safe(const DAT_PROVIDER_INFO& info) noexcept { return info.is_thread_safe != DAT_FALSE; }
 
-NamedProvider& load_entry(const DAT_PROVIDER_INFO& info, const char* parameters) {
+/// Null: another line, whose provider is loaded, has the same name for another device.
+const NamedProvider* load_entry(const DAT_PROVIDER_INFO& info, const char* parameters) {
     const bool thread_safe = is_thread_safe(info);
-    std::string device = device_of(parameters);
+    const std::string device = device_of(parameters);
     const LockGuard lock(entries().lock);
     auto& entry = entries().all[{info.ia_name, thread_safe}];
     if (entry == nullptr) {
         entry = std::make_unique<NamedProvider>(NamedProvider{.ia_name = info.ia_name, .thread_safe = thread_safe});
         entry->tables = make_tables(entry->ia_name.c_str(), thread_safe);
     }
-    if (entry->loaded == 0)
-        entry->device = std::move(device);
-    else if (entry->device != device)
-        log(LogLevel::Warning, "dat.conf: %s is %s, as another line says, and not %s", info.ia_name,
-            entry->device.c_str(), device.c_str());
     ++entry->loaded;
-    return *entry;
+    if (entry->loaded == 1) entry->device = device;
+    if (entry->device == device) return entry.get();
+    log(LogLevel::Warning,
+        "dat.conf: %s %u.%u is not available as %s: a line for another minor version, which is in use, "
+        "says %s",
+        info.ia_name, info.dapl_version_major, info.dapl_version_minor, device.c_str(), entry->device.c_str());
+    return nullptr;
 }
 
 NamedProvider* unload_entry(const DAT_PROVIDER_INFO& info) {
@@ -81,8 +83,8 @@ using namespace viaduct::dat;
 extern "C" {
 
 VIADUCT_EXPORT void dat_provider_init(const DAT_PROVIDER_INFO* info, const char* parameters) try {
-    const NamedProvider& entry = load_entry(*info, parameters);
-    (void)dat_registry_add_provider(&entry.tables.checking, info);
+    if (const NamedProvider* entry = load_entry(*info, parameters))
+        (void)dat_registry_add_provider(&entry->tables.checking, info);
 } catch (const std::exception&) {
     // The registry will not find the provider and logs that.
 }
