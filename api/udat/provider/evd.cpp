@@ -155,7 +155,7 @@ bool Evd::is_full() const noexcept { return events_.size() + requests_ >= capaci
 
 bool Evd::is_known_overflow(const DAT_EVENT& event) const noexcept {
     if (event.event_number != DAT_ASYNC_ERROR_EVD_OVERFLOW) return false;
-    for (std::size_t i = 0; i < events_.size(); ++i)
+    for (std::size_t i = events_.size(); i-- != 0;)  // it is usually among the last ones
         if (events_[i].event.event_number == event.event_number &&
             events_[i].event.event_data.asynch_error_event_data.dat_handle ==
                 event.event_data.asynch_error_event_data.dat_handle)
@@ -490,7 +490,7 @@ void Evd::end_wait() noexcept {
     }
     const LockGuard lock(lock_);
     waiting_ = false;  // the dispatcher may be freed once the lock is released
-    if (untold_) announce();
+    if (untold_ && quiet_ != events_.size()) announce();
 }
 
 /// Wakes the waiter, because the dispatcher has become unwaitable, and waits until it has left.

@@ -162,7 +162,7 @@ private:
     std::atomic<bool> has_place_{false};  // events_ has room for a completion; changed with taking_ and lock_ held
     std::size_t requests_ VIADUCT_GUARDED_BY(lock_) = 0;  // connection requests for which there is room
     std::atomic<std::size_t> count_{0};                   // size of events_, to be read without the lock
-    bool untold_ VIADUCT_GUARDED_BY(lock_) = false;       // events came of which dat_evd_wait(3DAT) has not told since
+    bool untold_ VIADUCT_GUARDED_BY(lock_) = false;       // events came since a thread began to wait or was told
     std::size_t quiet_ VIADUCT_GUARDED_BY(lock_) = 0;     // number of events in events_ that wake no waiter
     std::size_t endings_ VIADUCT_GUARDED_BY(lock_) = 0;   // number of events in events_ that end a connection
     Use<Cno> cno_ VIADUCT_GUARDED_BY(lock_);
