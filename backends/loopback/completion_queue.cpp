@@ -68,10 +68,11 @@ std::size_t CompletionQueue::take(std::span<Completion> out) noexcept {
     return taken;
 }
 
-/// The rest of an array, for completions of work queues. None if more were queued when taking made room: those are
-/// older.
-inline std::span<Completion> CompletionQueue::rest(std::span<Completion> out, std::size_t taken) const noexcept {
-    return out.subspan(taken, items_.empty() ? std::dynamic_extent : 0);
+/// Taking makes room, in which more may be queued. They are older than what work queues write into the array.
+inline std::size_t CompletionQueue::take_all(std::span<Completion> out) noexcept {
+    std::size_t taken = take(out);
+    while (taken < out.size() && !items_.empty()) taken += take(out.subspan(taken));
+    return taken;
 }
 
 // Queued completions are taken first. Those of work queues then go directly into the consumer's array. While enough
@@ -93,9 +94,9 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
 }
 
 inline std::size_t CompletionQueue::poll_each(std::span<Completion> out) noexcept {
-    const std::size_t taken = take(out);
-    const std::span<Completion> free = rest(out, taken);
-    return !free.empty() || polls() % look_every == 0 ? taken + find(free) : taken;
+    const std::size_t taken = take_all(out);
+    const bool look = taken < out.size() || polls() % look_every == 0;
+    return look ? taken + find(out.subspan(taken)) : taken;
 }
 
 /// The common case is a queued completion that needs nothing else, or a completion queue of one work queue, which may
@@ -161,17 +162,17 @@ std::size_t CompletionQueue::poll_many(std::span<Completion> out) noexcept {
 /// As poll() for an oversubscribed queue: polls only busy work queues and those whose doorbell rang. These do not stop
 /// when the array is full, because the doorbell does not ring again for what has arrived.
 std::size_t CompletionQueue::poll_ready(std::span<Completion> out, Others& others) noexcept {
-    const std::size_t taken = take(out);
+    const std::size_t taken = take_all(out);
     if (!out.empty() && taken == out.size() && polls() % look_every != 0) return taken;
-    const std::span<Completion> free = rest(out, taken);
-    set_output(free);
+    const std::span<Completion> rest = out.subspan(taken);
+    set_output(rest);
     poll_busy();
-    const bool found = output_ != free.data();
+    const bool found = output_ != rest.data();
     const bool in_turn = polls() % (found ? look_every : answer_every) == 0;
     if (ready_->busy_count == 0 || in_turn) answer_doorbell(others);
     if (in_turn && !ready_->revisited.empty()) revisit_one();
     if (polls() % check_idle_every == 0) retire_idle();
-    return taken + end_output(free);
+    return taken + end_output(rest);
 }
 
 void CompletionQueue::poll_busy() noexcept {
@@ -267,10 +268,12 @@ bool CompletionQueue::has_room() noexcept {
     return !is(waits_for_room);
 }
 
+void CompletionQueue::find_room() noexcept { room_ = std::min<std::size_t>(capacity_, items_.size() + items_.room()); }
+
 /// Makes room for one more item. Returns false if the queue is full or memory runs out.
 bool CompletionQueue::make_room() noexcept {
     const bool reserved = items_.size() < capacity_ && items_.reserve(items_.size() + 1);
-    if (!is(armed)) room_ = std::min<std::size_t>(capacity_, items_.size() + items_.room());
+    if (!is(armed)) find_room();
     return reserved;
 }
 
@@ -285,6 +288,7 @@ void CompletionQueue::lose(WorkQueue& from, std::uint64_t endpoint_context, Comp
 
 void CompletionQueue::disarm() noexcept {
     set(armed, false);
+    find_room();
     device_.agent().sleep_ends();
     channel_->leave_event(*this, context_);
 }

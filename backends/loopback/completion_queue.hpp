@@ -235,6 +235,7 @@ private:
         special_ = on ? special_ | special : special_ & ~special;
     }
 
+    void find_room() noexcept VIADUCT_REQUIRES(lock_);
     [[gnu::cold, gnu::noinline]] bool make_room() noexcept VIADUCT_REQUIRES(lock_);
     void take_front(Completion& out) noexcept VIADUCT_REQUIRES(lock_);
     [[gnu::noinline]] bool poll_one_slowly(Completion& out) noexcept;
@@ -273,7 +274,7 @@ private:
     [[gnu::noinline]] void retire_idle() noexcept VIADUCT_REQUIRES(lock_);
     void serve(const Others& others) noexcept;
     std::size_t take(std::span<Completion> out) noexcept VIADUCT_REQUIRES(lock_);
-    std::span<Completion> rest(std::span<Completion> out, std::size_t taken) const noexcept VIADUCT_REQUIRES(lock_);
+    std::size_t take_all(std::span<Completion> out) noexcept VIADUCT_REQUIRES(lock_);
     std::size_t find(std::span<Completion> out) noexcept VIADUCT_REQUIRES(lock_);
     void set_output(std::span<Completion> out) noexcept VIADUCT_REQUIRES(lock_) {
         output_ = out.data();
