@@ -13,6 +13,8 @@
 namespace viaduct::verbs {
 namespace {
 
+const Status device_removed(Code::Unreachable, "the device was removed");
+
 bool watch(int epoll, int fd) noexcept {
     epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
     return fd >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
@@ -48,7 +50,7 @@ void Channel::detach(const CompletionQueue& queue) noexcept {
     const LockGuard lock(mutex_);
     collect();
     std::erase(events_, &queue);
-    readable_.set(!events_.empty());
+    show();
     --queues_;
 }
 
@@ -65,7 +67,8 @@ void Channel::collect() noexcept {
         ibv_ack_cq_events(source, 1);  // until then, the queue is not destroyed
     }
     if (errno != EIO) return;
-    lost_ = true;
+    lost_ = loss_due_ = true;
+    show();
     if (watched_) epoll_ctl(watched_.get(), EPOLL_CTL_DEL, hardware_->fd, nullptr);
     log(LogLevel::Info, "verbs: a channel gets no more events: the device was removed");
 }
@@ -80,22 +83,27 @@ void Channel::leave(CompletionQueue& queue) noexcept {
     push(queue);
 }
 
-void Channel::take_back(const CompletionQueue& queue) noexcept {
+Status Channel::take_back(const CompletionQueue& queue) noexcept {
     const LockGuard lock(mutex_);
     collect();
     std::erase(events_, &queue);
-    readable_.set(!events_.empty());
+    show();
+    return lost_ ? device_removed : Status();
 }
+
+void Channel::show() noexcept { readable_.set(!events_.empty() || loss_due_); }
 
 Result<std::uint64_t> Channel::take_event() noexcept {
     const LockGuard lock(mutex_);
     if (events_.empty()) collect();
-    if (events_.empty())
-        return lost_ ? Status(Code::Unreachable, "the device was removed")
-                     : Status(Code::WouldBlock, "no event is pending");
+    if (events_.empty()) {
+        loss_due_ = false;
+        show();
+        return lost_ ? device_removed : Status(Code::WouldBlock, "no event is pending");
+    }
     const std::uint64_t context = events_.front()->context();
     events_.erase(events_.begin());
-    readable_.set(!events_.empty());
+    show();
     return context;
 }
 

@@ -34,13 +34,14 @@ public:
     /// Leaves an event that the hardware does not report.
     void leave(CompletionQueue& queue) noexcept;
 
-    /// Removes pending events of the queue.
-    void take_back(const CompletionQueue& queue) noexcept;
+    /// Removes pending events of the queue. Unreachable: no more will come, because the device was removed.
+    Status take_back(const CompletionQueue& queue) noexcept;
 
 private:
     explicit Channel(std::shared_ptr<ibv_context> device) noexcept : device_(std::move(device)) {}
     void push(CompletionQueue& queue) noexcept VIADUCT_REQUIRES(mutex_);
     void collect() noexcept VIADUCT_REQUIRES(mutex_);
+    void show() noexcept VIADUCT_REQUIRES(mutex_);
 
     std::shared_ptr<ibv_context> device_;
     CompletionChannelOwner hardware_;
@@ -48,7 +49,8 @@ private:
     mutable UniqueFd watched_ VIADUCT_GUARDED_BY(mutex_);
     std::vector<CompletionQueue*> events_ VIADUCT_GUARDED_BY(mutex_);
     std::size_t queues_ VIADUCT_GUARDED_BY(mutex_) = 0;
-    bool lost_ VIADUCT_GUARDED_BY(mutex_) = false;  // the device was removed
+    bool lost_ VIADUCT_GUARDED_BY(mutex_) = false;      // the device was removed
+    bool loss_due_ VIADUCT_GUARDED_BY(mutex_) = false;  // take_event() has not told that yet
     mutable ReadableFlag readable_ VIADUCT_GUARDED_BY(mutex_);
 };
 

@@ -51,7 +51,7 @@ bool CompletionQueue::ready() noexcept {
 Status CompletionQueue::arm(Arm what) noexcept {
     if (channel_ == nullptr) return {Code::InvalidState, "the completion queue has no channel"};
     const LockGuard lock(mutex_);
-    channel_->take_back(*this);
+    if (const Status status = channel_->take_back(*this); !status.ok()) return status;
     const Armed wanted = what == Arm::Any ? Armed::Any : Armed::Solicited;
     Armed now = armed_.load();
     do {
