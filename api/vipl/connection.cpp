@@ -87,7 +87,7 @@ VIP_RETURN begin_request(Vi& vi, Model model, const VIP_NET_ADDRESS* local, cons
 VIP_RETURN finish_request(Vi& vi, const Result<ConnectionEvent>& outcome, VIP_VI_ATTRIBUTES& remote) {
     if (!outcome.ok()) return to_return(outcome.status());
     const VIP_RETURN result = to_return(outcome.value());
-    if (result == VIP_NOT_REACHABLE) vi.flush_if_in_error();
+    if (result == VIP_NOT_REACHABLE) vi.flush_if_unreachable();
     if (result != VIP_SUCCESS) return result;
     remote = to_vi_attributes(outcome.value().remote, vi.nic().attributes());
     remote.ReliabilityLevel = vi.attributes().ReliabilityLevel;

@@ -60,7 +60,8 @@ VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE PtagHa
         Ptag* ptag = nic == nullptr ? nullptr : find_ptag(*nic, PtagHandle);
         if (!failure::require({{ptag != nullptr, "PtagHandle is not a protection tag of this NIC"}}))
             return VIP_INVALID_PARAMETER;
-        if (ptag->domain()->in_use()) return failed(VIP_ERROR_RESOURCE, "a VI or a region uses the protection tag");
+        if (ptag->domain()->in_use())  // NOLINT: require() has checked it
+            return failed(VIP_ERROR_RESOURCE, "a VI or a region uses the protection tag");
         return nic->destroy_ptag(*ptag) ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
     });
 }

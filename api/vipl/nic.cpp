@@ -175,11 +175,14 @@ bool Nic::deregister_region(VIP_MEM_HANDLE key) noexcept {
 }
 
 void Nic::contain(const VIP_ERROR_DESCRIPTOR& error) noexcept {
-    const bool of_vi = error.ErrorCode == VIP_ERROR_COMP_PROT;
-    if (!of_vi && error.CQHandle == nullptr) return;
-    vis.for_each([&error, of_vi](Vi& vi) {
-        if (of_vi ? vi.handle() == error.ViHandle && vi.has_lost_descriptor() : vi.uses(error.CQHandle)) vi.fail();
-    });
+    if (error.ErrorCode == VIP_ERROR_COMP_PROT) {
+        const WaitOn<Vi> call(error.ViHandle, Api::on_signal);
+        if (call.object() != nullptr) call.object()->contain_loss();
+    } else if (error.CQHandle != nullptr) {
+        vis.for_each([&error](Vi& vi) {
+            if (vi.uses(error.CQHandle)) vi.fail();
+        });
+    }
 }
 
 namespace {
@@ -275,7 +278,7 @@ VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle) {
 
 VIP_RETURN VipQueryNic(VIP_NIC_HANDLE NicHandle, VIP_NIC_ATTRIBUTES* NicAttribs) {
     return Entry::on<Nic>(NicHandle, {{NicAttribs != nullptr, "NicAttribs is NULL"}}, [&](const Nic& nic) {
-        *NicAttribs = nic.vipl_attributes();
+        *NicAttribs = nic.vipl_attributes();  // NOLINT: on() has checked it
         return VIP_SUCCESS;
     });
 }

@@ -311,14 +311,29 @@ VIP_RETURN Vi::connect(const ConnectParameters& parameters, std::uint64_t& numbe
     if (endpoint_->state() != EndpointState::Unconnected) return not_idle();
     number = attempt.begin(parameters.model);
     if (number == 0) return failed(VIP_INVALID_STATE, "a connection request is in progress");
+    lost_descriptor_ = false;
     const Status status = endpoint_->connect(parameters);
     if (!status.ok()) attempt.abandon();
+    flush_in_error();
     return to_return(status);
 }
 
-void Vi::flush_if_in_error() noexcept {
+void Vi::flush_if_unreachable() noexcept {
     const LockGuard lock(state_mutex_);
+    flush_in_error();
+}
+
+void Vi::flush_in_error() noexcept {
     if (endpoint_->state() == EndpointState::Disconnected) Internals::fail(*endpoint_);
+}
+
+void Vi::contain_loss() noexcept {
+    {
+        const LockGuard lock(state_mutex_);
+        if (!lost_descriptor_) return;
+        break_off();
+    }
+    report_loss();
 }
 
 VIP_RETURN Vi::accept(ConnectionRequest& request) noexcept {
@@ -329,6 +344,7 @@ VIP_RETURN Vi::accept(ConnectionRequest& request) noexcept {
     if (!status.ok() && peer.any_reliable) (void)request.conflict(endpoint_->attributes());
     if (!status.ok()) return to_return(status);
     if (endpoint_->state() != EndpointState::Unconnected) return not_idle();
+    lost_descriptor_ = false;
     return to_return(endpoint_->accept(request, {}));
 }
 
@@ -336,6 +352,7 @@ void Vi::disconnect() noexcept {
     const LockGuard lock(state_mutex_);
     loss_due_ = false;
     endpoint_->disconnect();
+    lost_descriptor_ = false;
     attempt.abandon();
 }
 
@@ -351,10 +368,7 @@ void Vi::fail() noexcept {
 
 void Vi::on_connection_event(const ConnectionEvent& event) noexcept {
     switch (event.kind) {
-        case ConnectionEventKind::Established:
-            loss_due_ = true;
-            lost_descriptor_ = false;
-            break;
+        case ConnectionEventKind::Established: loss_due_ = true; break;
         case ConnectionEventKind::Disconnected:
         case ConnectionEventKind::Lost:
             log(LogLevel::Info, "VI %p: the connection ended: %s", handle(), event.why.c_str());

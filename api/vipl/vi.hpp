@@ -47,7 +47,7 @@ public:
     /// connect() starts a connection request, whose number it stores; `attempt` receives the outcome.
     VIP_RETURN connect(const ConnectParameters& parameters, std::uint64_t& number) noexcept;
     /// After VIP_NOT_REACHABLE, which takes a reliable VI to the Error state (guide, section 3.3.4).
-    void flush_if_in_error() noexcept;
+    void flush_if_unreachable() noexcept;
     VIP_RETURN accept(ConnectionRequest& request) noexcept;
     void disconnect() noexcept;
     ConnectAttempt attempt;
@@ -61,11 +61,10 @@ public:
     /// making a call.
     static bool on_completion(const Completion& completion) noexcept;
 
-    /// Whether a descriptor was lost since the present connection was made.
-    bool has_lost_descriptor() const noexcept { return lost_descriptor_; }
-
     /// Moves the VI to the Error state after an error that makes its queues unusable (guide, section 6.3.1).
     void fail() noexcept;
+    /// The same if a descriptor of the present connection was lost.
+    void contain_loss() noexcept;
 
     std::atomic<VIP_PVOID> user_data{nullptr};
 
@@ -97,6 +96,7 @@ private:
     [[gnu::noinline, gnu::cold]] VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor,
                                                        QueueKind queue) noexcept;
     void break_off() noexcept;
+    void flush_in_error() noexcept VIADUCT_REQUIRES(state_mutex_);
 
     /// Writes the outcome into the descriptor. Returns false if the descriptor is lost.
     bool deliver(const Completion& completion) noexcept {
@@ -118,7 +118,7 @@ private:
     std::atomic<std::uint32_t> max_transfer_bytes_{0};
     std::atomic<bool> reliable_{false};
     std::atomic<bool> loss_due_{false};         // the end of the connection has yet to be reported, once
-    std::atomic<bool> lost_descriptor_{false};  // see has_lost_descriptor(); reported once
+    std::atomic<bool> lost_descriptor_{false};  // of the present connection; reported once
     std::unique_ptr<Endpoint> endpoint_;        // last, because its observer and queues must outlive it
 };
 

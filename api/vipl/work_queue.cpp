@@ -45,8 +45,9 @@ VIP_RETURN uses_cq() noexcept {
 VIP_RETURN WorkQueue::wait(const Deadline& deadline, VIP_DESCRIPTOR** descriptor) {
     if (cq_ != nullptr) return uses_cq();
     VIP_RETURN result = VIP_NOT_DONE;
-    if (wait_until(*queue_, deadline, [&] { return (result = done(descriptor)) != VIP_NOT_DONE; })) return result;
-    return deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
+    const bool found = wait_until(*queue_, deadline, [&] { return (result = done(descriptor)) != VIP_NOT_DONE; });
+    if (found && (*descriptor != nullptr || !wait_closed())) return result;
+    return !found && deadline.passed() ? VIP_TIMEOUT : VIP_ERROR_RESOURCE;
 }
 
 VIP_RETURN WorkQueue::notify(VIP_PVOID context, NotifyHandler handler) {
