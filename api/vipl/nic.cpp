@@ -158,8 +158,10 @@ bool Nic::has_work() const noexcept {
 
 void Nic::register_region(std::unique_ptr<MemoryRegion> region) {
     const LockGuard lock(region_attributes);
-    revoked.remove(memory_of(*region), regions.size() + 1);
+    revoked.reserve(regions.size() + 1);
+    const std::span<const std::byte> memory = memory_of(*region);
     regions.insert(std::move(region));
+    revoked.remove(memory);
 }
 
 bool Nic::deregister_region(VIP_MEM_HANDLE key) noexcept {

@@ -24,21 +24,24 @@ void RevokedMemory::add(std::span<const std::byte> memory) noexcept {
     ranges_in_process.fetch_add(1);
 }
 
-void RevokedMemory::remove(std::span<const std::byte> memory, std::size_t regions) {
+void RevokedMemory::reserve(std::size_t regions) {
+    const LockGuard lock(mutex_);
+    const std::size_t needed = 2 * ranges_.size() + regions;  // remove() may make two of each
+    if (ranges_.capacity() < needed) ranges_.reserve(2 * needed);
+}
+
+void RevokedMemory::remove(std::span<const std::byte> memory) noexcept {
     const std::uintptr_t begin = begin_of(memory);
     const std::uintptr_t end = begin + memory.size();
     const LockGuard lock(mutex_);
-    if (ranges_.empty() && ranges_.capacity() >= regions) return;
-    std::vector<Range> rest;
-    rest.reserve(2 * (2 * ranges_.size() + regions));  // a range may become two
-    for (const Range& range : ranges_) {
-        const Range before{range.begin, std::min(range.end, begin)};
-        const Range after{std::max(range.begin, end), range.end};
-        if (before.begin < before.end) rest.push_back(before);
-        if (after.begin < after.end) rest.push_back(after);
+    const std::size_t count = ranges_.size();
+    for (std::size_t i = 0; i != count; ++i) {
+        const Range after{std::max(ranges_[i].begin, end), ranges_[i].end};
+        ranges_[i].end = std::min(ranges_[i].end, begin);
+        if (after.begin < after.end) ranges_.push_back(after);
     }
-    ranges_in_process.fetch_add(rest.size() - ranges_.size());
-    ranges_ = std::move(rest);
+    std::erase_if(ranges_, [](const Range& range) { return range.begin >= range.end; });
+    ranges_in_process.fetch_add(ranges_.size() - count);
 }
 
 void RevokedMemory::clear() noexcept {

@@ -25,12 +25,12 @@ public:
 
     bool contains(const void* address) const noexcept;
 
-    /// There is room if the last call of remove() had it.
+    /// Makes room for so many calls of add(), also after one of remove(). Throws std::bad_alloc.
+    void reserve(std::size_t regions);
     void add(std::span<const std::byte> memory) noexcept;
 
-    /// Called when memory is registered, perhaps again. Reserves room for as many ranges as there are regions now, so
-    /// that add() cannot fail. Throws std::bad_alloc without changing anything.
-    void remove(std::span<const std::byte> memory, std::size_t regions);
+    /// Called when memory was registered, perhaps again.
+    void remove(std::span<const std::byte> memory) noexcept;
 
     void clear() noexcept;
 

@@ -426,20 +426,31 @@ static VIP_RETURN call_deregister_held(void) {
     return VipDeregisterMem(end->nic, recv_descriptor(end, which), held[which]);
 }
 
+static VIP_RETURN call_register_held_again(void) {
+    VIP_MEM_ATTRIBUTES attribs = {end->ptag, VIP_FALSE, VIP_FALSE};
+    return VipRegisterMem(end->nic, recv_descriptor(end, 0), HELD_BYTES, &attribs, &held[0]);
+}
+
 /* What was deregistered is remembered, and a registration that fails does not change that. */
 TEST(deregistering_under_descriptors_needs_no_memory) {
     if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
     open_endpoint();
     VIP_RETURN rc = VIP_ERROR_RESOURCE;
+    char before[HELD_BYTES];
     for (long n = 1; rc != VIP_SUCCESS; ++n) {
         hold_descriptors();
         which = 0;
         CHECK_RC(call_deregister_held(), VIP_SUCCESS);
+        memcpy(before, recv_descriptor(end, 0), HELD_BYTES);
         fail_calls_of_thread(CALL_malloc, n, true);
-        rc = call_register_mem();
+        rc = call_register_held_again();
         restore_calls();
         if (rc != VIP_SUCCESS) CHECK_RC(rc, VIP_ERROR_RESOURCE);
         for (which = 1; which < HELD; ++which) succeeds_without_memory(call_deregister_held);
+        CHECK_RC(VipDisconnect(end->vi), VIP_SUCCESS);
+        VIP_DESCRIPTOR *descriptor = NULL;
+        (void)VipRecvDone(end->vi, &descriptor);
+        if (rc != VIP_SUCCESS) CHECK(memcmp(recv_descriptor(end, 0), before, HELD_BYTES) == 0);
         endpoint_close_nic(end);
         endpoint_open(end, (Options){0});
     }
