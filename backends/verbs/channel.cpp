@@ -13,7 +13,7 @@
 namespace viaduct::verbs {
 namespace {
 
-const Status device_removed(Code::Unreachable, "the device was removed");
+constexpr Status lost(Code::Unreachable, device_removed);
 
 bool watch(int epoll, int fd) noexcept {
     epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
@@ -70,7 +70,7 @@ void Channel::collect() noexcept {
     lost_ = loss_due_ = true;
     show();
     if (watched_) epoll_ctl(watched_.get(), EPOLL_CTL_DEL, hardware_->fd, nullptr);
-    log(LogLevel::Info, "verbs: a channel gets no more events: the device was removed");
+    log(LogLevel::Info, "verbs: a channel gets no more events: %s", device_removed);
 }
 
 void Channel::push(CompletionQueue& queue) noexcept {
@@ -88,7 +88,7 @@ Status Channel::take_back(const CompletionQueue& queue) noexcept {
     collect();
     std::erase(events_, &queue);
     show();
-    return lost_ ? device_removed : Status();
+    return lost_ ? lost : Status();
 }
 
 void Channel::show() noexcept { readable_.set(!events_.empty() || loss_due_); }
@@ -99,7 +99,7 @@ Result<std::uint64_t> Channel::take_event() noexcept {
     if (events_.empty()) {
         loss_due_ = false;
         show();
-        return lost_ ? device_removed : Status(Code::WouldBlock, "no event is pending");
+        return lost_ ? lost : Status(Code::WouldBlock, "no event is pending");
     }
     const std::uint64_t context = events_.front()->context();
     events_.erase(events_.begin());

@@ -56,8 +56,6 @@ std::uint16_t local_port(const ConnectParameters& parameters) noexcept {
     return named ? support::port_for(parameters.local.service) : std::uint16_t{0};
 }
 
-constexpr const char* removed = "the device was removed";
-
 ConnectionEvent no_listener(const Address& remote, const PrivateData& private_data = {}) noexcept {
     return {.kind = Kind::Rejected,
             .reason = Code::NoListener,
@@ -337,9 +335,9 @@ void Endpoint::on_event(CmEvent& event) noexcept {
         case RDMA_CM_EVENT_DISCONNECTED: on_disconnect(); break;
         case RDMA_CM_EVENT_DEVICE_REMOVAL:
             if (state_ == State::Connecting)
-                end_attempt({.kind = Kind::Unreachable, .why = removed});
+                end_attempt({.kind = Kind::Unreachable, .why = device_removed});
             else
-                lose(Kind::Lost, removed);
+                lose(Kind::Lost, device_removed);
             break;
         case RDMA_CM_EVENT_ADDR_RESOLVED:
         case RDMA_CM_EVENT_ROUTE_RESOLVED:

@@ -231,7 +231,7 @@ Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noe
     readable_.set(!listening_ || !requests_.empty());
     if (request == nullptr)
         return listening_ ? Status(Code::WouldBlock, "no request is pending")
-                          : Status(Code::Unreachable, "the device was removed");
+                          : Status(Code::Unreachable, device_removed);
     return std::unique_ptr<viaduct::ConnectionRequest>(std::move(request));
 }
 

@@ -11,6 +11,9 @@
 
 namespace viaduct::verbs {
 
+/// The reason of what fails or ends then.
+inline constexpr const char* device_removed = "the device was removed";
+
 /// Failures of the destroying functions cannot be handled; the kernel frees the object when the process ends.
 template <auto& Destroy>
 struct Destroyer {

@@ -145,7 +145,7 @@ void PeerConnector::on_event(CmEvent& event) noexcept {
             if (event.status == stale_connection) on_refusal(false);
             break;
         case RDMA_CM_EVENT_DEVICE_REMOVAL:
-            endpoint_.end_attempt({.kind = ConnectionEventKind::Unreachable, .why = "the device was removed"});
+            endpoint_.end_attempt({.kind = ConnectionEventKind::Unreachable, .why = device_removed});
             break;
         default: break;
     }
