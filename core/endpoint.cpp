@@ -122,9 +122,16 @@ EndpointTrigger Endpoint::trigger_of(const ConnectionEvent& event) const noexcep
     return EndpointTrigger::Broken;
 }
 
+bool Endpoint::apply_outcome(const ConnectionEvent& event) noexcept {
+    const EndpointTrigger trigger = trigger_of(event);
+    if (!apply(trigger)) return false;
+    if (trigger == EndpointTrigger::Failed) unflushed_.store(true, std::memory_order_release);
+    return true;
+}
+
 void Endpoint::on_connection_event(const ConnectionEvent& event) noexcept {
     // If the endpoint was reset in the meantime, the event belongs to an old connection.
-    if (!apply(trigger_of(event))) return;
+    if (!apply_outcome(event)) return;
     count(event);
     if (observer_ != nullptr)
         observer_->on_connection_event(event);
@@ -143,7 +150,9 @@ Result<ConnectionEvent> Endpoint::next_event(const Deadline& deadline) {
     return take_when_readable(fd(), deadline, [this] { return next_event(); });
 }
 
-void Endpoint::forget_events() noexcept {
+/// What is left of the last connection or attempt.
+void Endpoint::forget_attempt() noexcept {
+    unflushed_.store(false, std::memory_order_relaxed);
     if (events_ != nullptr) events_->discard_if([](const ConnectionEvent&) { return true; });
 }
 
@@ -180,6 +189,7 @@ void Endpoint::set_addresses(const Address& local, const Address& remote) noexce
 }
 
 Status Endpoint::modify(const EndpointAttributes& attributes, std::shared_ptr<ProtectionDomain> domain) noexcept {
+    const LockGuard lock(connecting_);
     if (state() != EndpointState::Unconnected)
         return {Code::InvalidState, "the attributes can be changed only while the endpoint is idle"};
     if (const Status status = check_attributes(attributes, device_); !status.ok()) return status;
@@ -202,9 +212,29 @@ Status Endpoint::bind(MemoryWindow& window, const BindRequest& request) noexcept
                            .signaled = request.signaled});
 }
 
+Status Endpoint::begin_attempt(EndpointTrigger trigger) noexcept {
+    if (calling_) return {Code::InvalidState, "another thread is connecting the endpoint"};
+    if (!apply(trigger)) return {Code::InvalidState, why_busy(state())};
+    forget_attempt();
+    calling_ = true;
+    abandoned_ = false;
+    return {};
+}
+
+/// Called when the backend's call has returned. False: another thread has ended the attempt, possibly before the
+/// backend began it.
+bool Endpoint::end_attempt() noexcept {
+    calling_ = false;
+    if (!abandoned_) return true;
+    backend().disconnect();
+    if (state() == EndpointState::Disconnected) backend().fail();
+    return false;
+}
+
 Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
-    if (!apply(EndpointTrigger::Connect)) return {Code::InvalidState, why_busy(state())};
-    forget_events();
+    UniqueLock lock(connecting_);
+    if (const Status status = begin_attempt(EndpointTrigger::Connect); !status.ok()) return status;
+    lock.unlock();
     ConnectParameters chosen = parameters;
     chosen.grace = grace_of(parameters);
     if (chosen.local.host.empty()) chosen.local.host = device_.host;
@@ -213,6 +243,8 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
         set_addresses(chosen.local, chosen.remote);
         status = backend().connect(chosen);
     }
+    lock.lock();
+    if (!end_attempt()) return {};
     switch (status.code()) {
         case Code::Ok: return {};
         case Code::NoListener:
@@ -222,41 +254,60 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
 }
 
 Status Endpoint::accept(ConnectionRequest& request, const PrivateData& private_data) noexcept {
-    if (!apply(EndpointTrigger::Accept)) return {Code::InvalidState, why_busy(state())};
-    forget_events();
-    set_addresses({}, request.remote_address());  // not later: another thread may destroy a connected endpoint
+    UniqueLock lock(connecting_);
+    if (const Status status = begin_attempt(EndpointTrigger::Accept); !status.ok()) return status;
+    lock.unlock();
+    set_addresses({}, request.remote_address());
     const Status status = Internals::accept(request, backend(), private_data);
+    lock.lock();
+    if (!end_attempt()) return status;
     switch (status.code()) {
         case Code::Ok: break;
         case Code::InvalidState:
         case Code::InvalidParameter:
         case Code::NoResources: apply(EndpointTrigger::Refused); break;  // the request can still be accepted
-        default: apply(trigger_of({.kind = ConnectionEventKind::TimedOut})); break;
+        default: apply_outcome({.kind = ConnectionEventKind::TimedOut}); break;
     }
     return status;
 }
 
 void Endpoint::disconnect() noexcept {
+    const LockGuard lock(connecting_);
+    abandoned_ = true;
     backend().disconnect();
     apply(EndpointTrigger::Reset);
-    forget_events();
+    forget_attempt();
 }
 
 Status Endpoint::drain_and_disconnect() noexcept {
+    const LockGuard lock(connecting_);
     if (!apply(EndpointTrigger::Disconnect)) return {Code::InvalidState, "the endpoint is not connected"};
     backend().drain();
     return {};
 }
 
 void Endpoint::terminate() noexcept {
+    const LockGuard lock(connecting_);
     backend().disconnect();
-    fail();
+    break_off();
 }
 
 void Endpoint::fail() noexcept {
+    const LockGuard lock(connecting_);
+    break_off();
+}
+
+void Endpoint::flush() noexcept {
+    if (!unflushed_.load(std::memory_order_acquire)) return;
+    const LockGuard lock(connecting_);
+    if (unflushed_.load(std::memory_order_acquire)) break_off();
+}
+
+void Endpoint::break_off() noexcept {
+    abandoned_ = true;
     apply(EndpointTrigger::Broken);
     backend().fail();
-    forget_events();
+    forget_attempt();
 }
 
 }  // namespace viaduct

@@ -198,8 +198,7 @@ void Conn::process_event(const Event& event) noexcept {
     viaduct::log(established ? LogLevel::Debug : LogLevel::Info, "connection %p: %s%s%s", static_cast<void*>(handle()),
                  rpma_utils_conn_event_2str(event.kind), separator, event.why.c_str());
     if (established) private_data_known_.store(true, std::memory_order_release);
-    // Flushes the receives of a connection that was not established.
-    if (event.kind == RPMA_CONN_REJECTED || event.kind == RPMA_CONN_UNREACHABLE) Internals::fail(*endpoint_);
+    Internals::flush(*endpoint_);
 }
 
 void Conn::set_private_data(const PrivateData& data) noexcept {

@@ -314,18 +314,11 @@ VIP_RETURN Vi::connect(const ConnectParameters& parameters, std::uint64_t& numbe
     lost_descriptor_ = false;
     const Status status = endpoint_->connect(parameters);
     if (!status.ok()) attempt.abandon();
-    flush_in_error();
+    Internals::flush(*endpoint_);
     return to_return(status);
 }
 
-void Vi::flush_if_unreachable() noexcept {
-    const LockGuard lock(state_mutex_);
-    flush_in_error();
-}
-
-void Vi::flush_in_error() noexcept {
-    if (endpoint_->state() == EndpointState::Disconnected) Internals::fail(*endpoint_);
-}
+void Vi::flush_if_unreachable() noexcept { Internals::flush(*endpoint_); }
 
 void Vi::contain_loss() noexcept {
     {

@@ -96,7 +96,6 @@ private:
     [[gnu::noinline, gnu::cold]] VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor,
                                                        QueueKind queue) noexcept;
     void break_off() noexcept;
-    void flush_in_error() noexcept VIADUCT_REQUIRES(state_mutex_);
 
     /// Writes the outcome into the descriptor. Returns false if the descriptor is lost.
     bool deliver(const Completion& completion) noexcept {

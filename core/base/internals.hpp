@@ -72,6 +72,13 @@ struct Internals {
         endpoint.fail();
     }
 
+    /// If the last attempt to connect has left the endpoint Disconnected, completes what was posted to it as Flushed.
+    /// Only a front-end can: backends report the failure with locks held.
+    template <class SomeEndpoint>
+    static void flush(SomeEndpoint& endpoint) noexcept {
+        endpoint.flush();
+    }
+
     /// As ConnectionRequest::reject(), but as if the service had no listener: the peer gets Rejected with the reason
     /// NoListener. If its framing is Bare, it gets Rejected without a reason.
     static Status refuse(ConnectionRequest& request) noexcept { return request.refuse(); }

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -161,6 +162,72 @@ TEST_CASE_METHOD(EveryBackend, "threads: a disconnect during posts flushes every
         const auto received = take(*connection.server.receive_queue, count);
         for (std::uint64_t i = 0; i < count; ++i) REQUIRE(received[i].context == i);
         REQUIRE(connection.server.event().kind == ConnectionEventKind::Disconnected);
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "threads: one connects an endpoint while another disconnects it") {
+    const auto listener = far.listen("fickle");
+    for (int round = 0; round < (backend.by_device ? 2 : 200); ++round) {
+        const auto parameters = parameters_for(near, far.address("fickle"));
+        auto last_parameters = parameters;
+        last_parameters.private_data = private_data_of("last");
+        Port client(near);
+        std::latch both(2);
+        std::jthread other([&] {
+            both.arrive_and_wait();
+            client.endpoint->disconnect();
+        });
+        both.arrive_and_wait();
+        must(client.endpoint->connect(parameters));
+        other.join();
+        // What was disconnected has ended, and the endpoint can connect again.
+        if (client.endpoint->state() != EndpointState::Unconnected) client.endpoint->disconnect();
+        must(client.endpoint->connect(last_parameters));
+        for (bool is_last = false; !is_last;) {
+            const auto request = next_request(*listener);
+            is_last = request->private_data().size() == last_parameters.private_data.size();
+            Port server(far);
+            const Status accepted = server.endpoint->accept(*request, {});
+            if (!accepted.ok()) {
+                REQUIRE(accepted.code() == Code::TimedOut);
+                REQUIRE(!is_last);
+                continue;
+            }
+            REQUIRE(server.event().kind == ConnectionEventKind::Established);
+            if (is_last) {
+                REQUIRE(client.event().kind == ConnectionEventKind::Established);
+                client.endpoint->disconnect();
+            }
+            REQUIRE(server.event().kind == ConnectionEventKind::Disconnected);
+        }
+    }
+}
+
+TEST_CASE_METHOD(EveryBackend, "threads: one accepts with an endpoint while another disconnects it") {
+    const auto listener = far.listen("fickle server");
+    for (int round = 0; round < (backend.by_device ? 2 : 200); ++round) {
+        Port client(near);
+        Port server(far);
+        must(client.endpoint->connect(parameters_for(near, far.address("fickle server"))));
+        const auto request = next_request(*listener);
+        std::latch both(2);
+        std::jthread other([&] {
+            both.arrive_and_wait();
+            server.endpoint->disconnect();
+        });
+        both.arrive_and_wait();
+        const Status accepted = server.endpoint->accept(*request, {});
+        other.join();
+        const bool ended = server.endpoint->state() == EndpointState::Unconnected;
+        REQUIRE((accepted.ok() || (accepted.code() == Code::TimedOut && ended)));
+        const bool established = client.event().kind == ConnectionEventKind::Established;
+        REQUIRE((established || !accepted.ok()));
+        if (established && ended) {
+            const auto kind = client.event().kind;
+            REQUIRE((kind == ConnectionEventKind::Disconnected ||
+                     (backend.by_device && kind == ConnectionEventKind::Lost)));
+        }
+        REQUIRE(client.quiet());
     }
 }
 

@@ -42,12 +42,12 @@ void Ep::tell(DAT_EVENT_NUMBER number, const char* why) noexcept {
 
 /// Reports the end of a connection or of a connection attempt once.
 void Ep::end(DAT_EVENT_NUMBER number, const char* why) noexcept {
-    if (progress_ == Progress::None || progress_ == Progress::Failed) return;
+    if (progress_ == Progress::None) return;
     const bool requested = progress_ == Progress::Cancelled || progress_ == Progress::Disconnecting;
     const bool was_connected = progress_ == Progress::Connected || progress_ == Progress::Disconnecting;
-    progress_ = was_connected ? Progress::None : Progress::Failed;
-    // A consumer that requested the disconnect expects DISCONNECTED, even if the connection breaks meanwhile.
-    if (number == DAT_CONNECTION_EVENT_BROKEN && requested) number = DAT_CONNECTION_EVENT_DISCONNECTED;
+    progress_ = Progress::None;
+    // A consumer that requested the disconnect expects DISCONNECTED, even if the connection ends otherwise meanwhile.
+    if (requested) number = DAT_CONNECTION_EVENT_DISCONNECTED;
     if (number == DAT_CONNECTION_EVENT_BROKEN && !was_connected) number = DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
     tell(number, why);
     // At this point all receives that the endpoint took from a shared queue have completed.
@@ -83,15 +83,7 @@ void Ep::follow_redirection(const Bytes<Address::max_service>& service) noexcept
 
 void Ep::settle() noexcept {
     const LockGuard lock(parts_lock_);
-    if (forget_failure() && endpoint_ != nullptr) Internals::fail(*endpoint_);
-}
-
-/// Reports whether the last connection attempt failed and the consumer had not yet seen that.
-bool Ep::forget_failure() noexcept {
-    const LockGuard lock(events_lock_);
-    if (progress_ != Progress::Failed) return false;
-    progress_ = Progress::None;
-    return true;
+    if (endpoint_ != nullptr) Internals::flush(*endpoint_);
 }
 
 void Ep::set_peer(std::uint16_t local_port, const Request& remote, const sockaddr_storage& address) noexcept {

@@ -282,7 +282,6 @@ DAT_RETURN Ep::wrong_state() const noexcept {
     return invalid_state(present.subtype, explain("the endpoint is %s", present.name));
 }
 
-/// With the lock, because a thread that takes the event of a failed attempt could break the endpoint once it was reset.
 DAT_RETURN Ep::reset() noexcept {
     const LockGuard lock(parts_lock_);
     const EndpointState present = state();
@@ -290,7 +289,6 @@ DAT_RETURN Ep::reset() noexcept {
     if (present == EndpointState::Unconnected) return success;  // posted receives are kept
     endpoint_->disconnect();
     if (request_cookies_ != nullptr) request_cookies_->begin(static_cast<std::uint32_t>(attr_.max_request_dtos));
-    (void)forget_failure();
     private_data_size_ = 0;
     return success;
 }

@@ -147,12 +147,11 @@ public:
 private:
     /// What the consumer knows of a connection.
     enum class Progress : std::uint8_t {
-        None,           ///< there is none, or its end was reported
-        Connecting,     ///< the consumer has requested or accepted it
-        Cancelled,      ///< and has requested to end it
-        Connected,      ///< reported by an event
-        Disconnecting,  ///< and the consumer has requested to end it
-        Failed          ///< the attempt failed, and the consumer has not yet seen the event, which flushes its requests
+        None,          ///< there is none, or its end was reported
+        Connecting,    ///< the consumer has requested or accepted it
+        Cancelled,     ///< and has requested to end it
+        Connected,     ///< reported by an event
+        Disconnecting  ///< and the consumer has requested to end it
     };
 
     explicit Ep(Ia& ia, EndpointState initial = EndpointState::Unconnected);
@@ -175,7 +174,6 @@ private:
     const char* lacks() const noexcept;
     void follow_redirection(const Bytes<Address::max_service>& service) noexcept VIADUCT_REQUIRES(events_lock_);
     void tell(DAT_EVENT_NUMBER number, const char* why) noexcept VIADUCT_REQUIRES(events_lock_);
-    bool forget_failure() noexcept;
     void end(DAT_EVENT_NUMBER number, const char* why) noexcept VIADUCT_REQUIRES(events_lock_);
 
     /// Held while parts change, and by threads that take events from any dispatcher.

@@ -2,11 +2,13 @@
 // An endpoint: a send queue, a receive queue, a state and, while it is connected, a connection.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <span>
 
 #include "viaduct/completion_queue.hpp"
+#include "viaduct/detail/mutex.hpp"
 #include "viaduct/detail/state_machine.hpp"
 #include "viaduct/device.hpp"
 #include "viaduct/shared_receive_queue.hpp"
@@ -126,9 +128,9 @@ public:
 
     /// Starts to connect. If it returns Ok, exactly one event reports the outcome, possibly before the call returns:
     /// Established, Rejected (reason NoListener if the service has no listener), TimedOut, Conflict or Unreachable.
-    /// InvalidState: not Unconnected. InvalidParameter: the local host is not that of the device, or address and
-    /// private data together are too long for the request. Busy: with the framing Bare, the local service is a port of
-    /// the host, and it is in use.
+    /// InvalidState: not Unconnected, or inside another call. InvalidParameter: the local host is not that of the
+    /// device, or address and private data together are too long for the request. Busy: with the framing Bare, the
+    /// local service is a port of the host, and it is in use.
     Status connect(const ConnectParameters& parameters) noexcept;
 
     /// Accepts a request. The event Established is there before the call returns. InvalidState: not Unconnected; the
@@ -136,7 +138,8 @@ public:
     Status accept(ConnectionRequest& request, const PrivateData& private_data = {}) noexcept;
 
     /// Ends the connection or the attempt to connect, completes all posted requests as Flushed, and leaves the endpoint
-    /// Unconnected. The peer gets Disconnected. No event of the old connection follows.
+    /// Unconnected. The peer gets Disconnected. No event of the old connection follows. If another thread is inside
+    /// connect() or accept(), what that call has begun ends when it returns.
     void disconnect() noexcept;
 
     /// As disconnect(), but leaves the endpoint Disconnected: requests that are posted complete as Flushed until
@@ -165,16 +168,22 @@ private:
         return failure == nullptr ? Status() : *failure;
     }
     bool apply(EndpointTrigger trigger) noexcept { return state_.apply(trigger); }
+    bool apply_outcome(const ConnectionEvent& event) noexcept;
     backend::Endpoint& backend() const noexcept;
     void fail() noexcept;
+    void flush() noexcept;
+    void break_off() noexcept VIADUCT_REQUIRES(connecting_);
+    Status begin_attempt(EndpointTrigger trigger) noexcept VIADUCT_REQUIRES(connecting_);
+    bool end_attempt() noexcept VIADUCT_REQUIRES(connecting_);
     void set_addresses(const Address& local, const Address& remote) noexcept;
     void count(const ConnectionEvent& event) noexcept;
-    void forget_events() noexcept;
+    void forget_attempt() noexcept;
     EndpointTrigger trigger_of(const ConnectionEvent& event) const noexcept;
 
     detail::StateMachine state_;
     const DeviceAttributes& device_;
     const EndpointState after_refusal_;
+    std::atomic<bool> unflushed_ = false;  // a failed attempt has left it Disconnected
     EndpointAttributes attributes_;
     std::shared_ptr<ProtectionDomain> domain_;
     std::shared_ptr<CompletionQueue> send_queue_;
@@ -187,6 +196,9 @@ private:
     std::uint32_t send_depth_ = 0;
     std::uint32_t receive_depth_ = 0;
     Addresses addresses_;  // of the connection or the last attempt; guarded by the lock of the registry
+    Mutex connecting_;     // held while state and backend change together, but not while the backend connects
+    bool calling_ VIADUCT_GUARDED_BY(connecting_) = false;    // a thread is connecting or accepting
+    bool abandoned_ VIADUCT_GUARDED_BY(connecting_) = false;  // another one has ended what it has begun
 };
 
 }  // namespace viaduct
