@@ -209,10 +209,7 @@ void Connection::go_on(int fd) noexcept {
 
 template <class Step>
 void Connection::run_step(Step step) noexcept {
-    const Status status = support::guarded([&]() VIADUCT_UNCHECKED {
-        step();
-        return Status();
-    });
+    const Status status = support::guarded([&]() VIADUCT_UNCHECKED { step(); });
     if (status.ok()) return;
     log(LogLevel::Error, "out of memory while connecting");
     if (attempt_ != nullptr) fail(status);

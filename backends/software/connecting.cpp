@@ -168,10 +168,7 @@ void Connection::retry(bool no_listener) noexcept {
     Attempt& now = *attempt_;
     if (no_listener && !now.peer_to_peer && now.retry.is_over()) return no_listener_found();
     now.pausing = true;
-    const Status status = support::guarded([&]() -> Status {
-        call_at(now.retry.next());
-        return {};
-    });
+    const Status status = support::guarded([&] { call_at(now.retry.next()); });
     if (!status.ok()) fail(status);
 }
 
@@ -304,9 +301,7 @@ void Connection::timed_out() noexcept {
 void Connection::fail(const Status& status) noexcept {
     if (status.code() == Code::PermissionDenied)
         log(LogLevel::Warning, "%s: cannot connect: %s", node_.transport().name(), status.where());
-    const bool exhausted = status.code() == Code::NoResources;
-    finish(
-        {.kind = ConnectionEventKind::Unreachable, .reason = exhausted ? Code::NoResources : Code::Ok, .why = status});
+    finish(failed_attempt(status));
 }
 
 void Connection::finish(const ConnectionEvent& event) noexcept {

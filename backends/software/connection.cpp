@@ -162,10 +162,7 @@ std::optional<std::uint64_t> Connection::send_fragments(FrameHeader header, std:
 
 void Connection::wait_for(std::vector<std::weak_ptr<Connection>>& list) noexcept {
     if (std::exchange(is_blocked_, true)) return;
-    const Status added = support::guarded([&]() -> Status {
-        list.push_back(self());
-        return {};
-    });
+    const Status added = support::guarded([&] { list.push_back(self()); });
     if (added.ok()) return;
     is_blocked_ = false;
     lack_memory();
@@ -245,12 +242,11 @@ void Connection::hold(const Frame& frame, bool last) noexcept {
     FrameHeader header = frame.header;
     header.reserved[0] = last ? last_part : 0;
     const auto* const bytes = reinterpret_cast<const std::byte*>(&header);
-    const Status held = support::guarded([&]() -> Status {
+    const Status held = support::guarded([&] {
         if (held_begin_ != 0) held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(held_begin_));
         held_begin_ = 0;
         held_.insert(held_.end(), bytes, bytes + sizeof header);
         held_.insert(held_.end(), frame.payload.begin(), frame.payload.end());
-        return {};
     });
     if (!held.ok()) lack_memory();
 }

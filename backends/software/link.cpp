@@ -30,10 +30,7 @@ void Link::say_goodbye() noexcept {
 
 void Link::drop(std::uint32_t requester) noexcept {
     if (is_closed()) return;
-    (void)support::guarded([&]() -> Status {
-        dropped_.push_back(requester);
-        return {};
-    });
+    (void)support::guarded([&] { dropped_.push_back(requester); });
 }
 
 void Link::end_users(const Status& why) noexcept {

@@ -310,11 +310,7 @@ void Node::end_connections() noexcept {
 }
 
 bool Node::keep_closing(const std::shared_ptr<Connection>& connection) noexcept {
-    return support::guarded([&]() -> Status {
-               closing_.push_back(connection);
-               return {};
-           })
-        .ok();
+    return support::guarded([&] { closing_.push_back(connection); }).ok();
 }
 
 void Node::forget_closing(const Connection& connection) noexcept {

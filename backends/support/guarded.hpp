@@ -13,11 +13,17 @@
 
 namespace viaduct::support {
 
-/// Calls `call`, which returns a Status or a Result. Lack of memory, descriptors or threads is returned as a status.
-template <class Call>
-std::invoke_result_t<Call> guarded(Call call) noexcept {
+/// Calls `call`, which returns a Status, a Result or nothing. Lack of memory, descriptors or threads is returned as a
+/// status.
+template <class Call, class Returned = std::invoke_result_t<Call>>
+std::conditional_t<std::is_void_v<Returned>, Status, Returned> guarded(Call call) noexcept {
     try {
-        return call();
+        if constexpr (!std::is_void_v<Returned>) {
+            return call();
+        } else {
+            call();
+            return {};
+        }
     } catch (const std::bad_alloc&) {
         return Status(Code::NoResources, "out of memory");
     } catch (const std::system_error& error) {

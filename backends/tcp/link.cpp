@@ -212,10 +212,9 @@ void Link::close() noexcept {
     shutdown(fd(), SHUT_WR);
     state_ = State::Leaving;
     tls_.reset();
-    const Status waits = support::guarded([&]() -> Status {
+    const Status waits = support::guarded([&] {
         deadline_ = Deadline::after(leaving_time);
         node_.agent().call_at(deadline_, keep);
-        return {};
     });
     if (waits.ok()) return discard();
     state_ = State::Closed;
@@ -358,10 +357,9 @@ void Link::send_message(const FrameHeader& header, std::span<const std::byte> bo
 /// If memory runs out, the link cannot go on.
 void Link::append(const FrameHeader& header, std::span<const std::byte> payload) noexcept {
     const auto* const bytes = reinterpret_cast<const std::byte*>(&header);
-    const Status appended = support::guarded([&]() -> Status {
+    const Status appended = support::guarded([&] {
         out_.insert(out_.end(), bytes, bytes + sizeof header);
         out_.insert(out_.end(), payload.begin(), payload.end());
-        return {};
     });
     if (!appended.ok()) shutdown(fd(), SHUT_RDWR);
 }
@@ -369,7 +367,7 @@ void Link::append(const FrameHeader& header, std::span<const std::byte> payload)
 /// Appends a part of the pieces. Memory that has gone since it was looked at is sent as zeros. Returns false then.
 bool Link::append(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes) noexcept {
     bool there = true;
-    const Status appended = support::guarded([&]() -> Status {
+    const Status appended = support::guarded([&] {
         for (const iovec& piece : pieces) {
             const std::size_t begin = std::min(skip, piece.iov_len);
             skip -= begin;
@@ -381,7 +379,6 @@ bool Link::append(std::span<const iovec> pieces, std::size_t skip, std::size_t b
                 there = false;
             if (bytes == 0) break;
         }
-        return {};
     });
     if (!appended.ok()) shutdown(fd(), SHUT_RDWR);
     return there;

@@ -84,10 +84,7 @@ void Port::on_readable(int) noexcept {
     turn_away(status.sys_errno() == EMFILE ? support::lack_of_descriptors : status);
     reserve_.reset();
     if (!greet_clients(1, true).ok()) reserve_descriptor();
-    const Status continues = support::guarded([&]() -> Status {
-        node_.agent().call_at(Deadline::after(accept_pause), keep);
-        return {};
-    });
+    const Status continues = support::guarded([&] { node_.agent().call_at(Deadline::after(accept_pause), keep); });
     if (continues.ok()) node_.agent().pause(socket_.get(), true);
 }
 
