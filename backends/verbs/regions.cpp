@@ -2,14 +2,11 @@
 #include "backends/verbs/regions.hpp"
 
 #include <cerrno>
-#include <cinttypes>
-#include <cstdio>
-#include <fstream>
 #include <new>
-#include <string>
 #include <utility>
 
 #include "backends/support/guarded.hpp"
+#include "backends/support/memory_map.hpp"
 #include "backends/verbs/nic.hpp"
 #include "core/base/reserved_memory.hpp"
 #include "viaduct/detail/mutex.hpp"
@@ -28,24 +25,6 @@ int flags_of(Access access, const Nic& nic) noexcept {
     return flags | remote_flags_of(access);
 }
 
-/// Checks in /proc/self/maps that this process may read the whole range. The kernel also registers inaccessible pages,
-/// unless write access is requested.
-bool is_readable(const void* address, std::uint64_t length) {
-    const auto wanted = reinterpret_cast<std::uintptr_t>(address);
-    std::uintptr_t covered = wanted;
-    std::ifstream maps("/proc/self/maps");
-    if (!maps) return true;  // /proc is not mounted, or resources ran out: the kernel decides alone
-    maps.exceptions(std::ios::badbit);
-    for (std::string line; covered < wanted + length && std::getline(maps, line);) {
-        std::uintptr_t begin = 0;
-        std::uintptr_t end = 0;
-        char readable = '-';
-        if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %c", &begin, &end, &readable) != 3) return false;
-        if (begin <= covered && covered < end && readable == 'r') covered = end;
-    }
-    return covered >= wanted + length;
-}
-
 /// Registers memory. If write access is not possible because the pages are read-only, registers it without. Such memory
 /// cannot have windows, because the kernel requires write access for them.
 Result<RegionOwner> register_pages(ibv_pd* domain, void* address, std::uint64_t length, int& flags) {
@@ -60,7 +39,9 @@ Result<RegionOwner> register_pages(ibv_pd* domain, void* address, std::uint64_t 
         region.reset(ibv_reg_mr(domain, address, length, (flags & ~IBV_ACCESS_MW_BIND) | IBV_ACCESS_ON_DEMAND));
     if (region != nullptr) return region;
     const int error = errno;
-    if (!is_readable(address, length)) return Status(Code::InvalidParameter, "the memory is not mapped", error);
+    // Without write access, the kernel also registers inaccessible pages.
+    const Status mapped = support::inspect_memory(address, length).status();
+    if (mapped.code() == Code::InvalidParameter) return Status(mapped.code(), mapped.where(), error);
     if (error != EFAULT) return Status::from_errno(error, "ibv_reg_mr");
     flags &= IBV_ACCESS_REMOTE_READ;
     region.reset(ibv_reg_mr(domain, address, length, flags));
