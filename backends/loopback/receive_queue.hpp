@@ -65,12 +65,11 @@ public:
     void attach(Connection& connection) noexcept VIADUCT_REQUIRES(lock());
 
     /// Receives the messages that have arrived, stops consuming slots and completes the remaining receives as Flushed.
-    /// `reject`: receives posted later are flushed, too, until reset().
+    /// `reject`: receives posted later are flushed, too.
     void detach(bool reject) noexcept VIADUCT_REQUIRES(lock());
 
     /// Reverts advertise() when the connection was not established. Posted receives are kept.
     void withdraw_credits() noexcept VIADUCT_REQUIRES(lock()) { ring_.withdraw(); }
-    void reset() noexcept { rejecting_ = false; }
 
     /// Adds the counters. Needs no lock.
     void add_to(EndpointCounters& counters) const noexcept;

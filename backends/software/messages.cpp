@@ -5,6 +5,7 @@
 #include <concepts>
 
 #include "backends/support/attribute_codec.hpp"
+#include "backends/support/refusals.hpp"
 
 namespace viaduct::software {
 namespace {
@@ -121,11 +122,6 @@ private:
 
 constexpr auto last_model = ConnectParameters::Model::PeerToPeer;
 
-bool is_refusal(CompletionCode code) noexcept {
-    return code == CompletionCode::RemoteProtection || code == CompletionCode::RemoteOperation ||
-           code == CompletionCode::RemoteLength;
-}
-
 }  // namespace
 
 Encoded encode(const Hello&) noexcept { return Writer().put(magic).put(version); }
@@ -187,7 +183,7 @@ Status decode(std::span<const std::byte> body, Closing& message) noexcept {
     return Reader(body)
         .get(message.on_purpose)
         .get(message.code, CompletionCode::Flushed)
-        .check(message.code == CompletionCode::Success || is_refusal(message.code))
+        .check(message.code == CompletionCode::Success || support::is_refusal(message.code))
         .finish();
 }
 

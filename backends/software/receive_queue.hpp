@@ -44,9 +44,8 @@ public:
     std::size_t find_destination(const FrameHeader& header, std::span<iovec> pieces) noexcept;
     void has_placed(const FrameHeader& header) noexcept { moved_ += header.bytes; }
 
-    /// Completes the remaining receives as Flushed. `reject`: those posted later, too, until reset().
+    /// Completes the remaining receives as Flushed. `reject`: those posted later, too.
     void detach(bool reject) noexcept;
-    void reset() noexcept { rejecting_ = false; }
 
     /// Why the connection breaks: the number of the request and the code for the peer, or Success.
     CompletionCode refusal() const noexcept { return refusal_; }

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/tcp/transport.hpp"
 
-#include <algorithm>
-
 #include "backends/support/interfaces.hpp"
 #include "backends/tcp/link.hpp"
 #include "backends/tcp/port.hpp"
+#include "core/base/host_names.hpp"
 
 namespace viaduct::tcp {
-namespace {
-
-bool is_loopback(const HostAddress& host) noexcept {
-    constexpr std::uint8_t network = 127;
-    if (host.size() == 4) return host.span()[0] == network;
-    return host.size() == 16 && host.span()[15] == 1 &&
-           std::ranges::all_of(host.span().first(15), [](std::uint8_t byte) { return byte == 0; });
-}
-
-}  // namespace
 
 Result<std::unique_ptr<software::Transport>> Transport::create(const HostAddress& host) {
     const auto policy = Policy::from_environment();

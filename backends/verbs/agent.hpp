@@ -35,8 +35,8 @@ struct CmEvent {
 class LinkOwner {
 public:
     virtual void on_event(CmEvent& event) noexcept = 0;
-    virtual void on_deadline() noexcept = 0;
-    virtual void on_error() noexcept = 0;  ///< see Link::report_error()
+    virtual void on_deadline() noexcept {}
+    virtual void on_error() noexcept {}  ///< see Link::report_error()
 
 protected:
     ~LinkOwner() = default;
@@ -112,8 +112,6 @@ private:
         void on_event(CmEvent& event) noexcept override {
             std::erase_if(links_, [&event](const auto& link) { return link.get() == event.link; });
         }
-        void on_deadline() noexcept override {}
-        void on_error() noexcept override {}
 
     private:
         std::vector<std::shared_ptr<Link>> links_;

@@ -41,8 +41,6 @@ public:
 
 private:
     void on_event(CmEvent& event) noexcept override;
-    void on_deadline() noexcept override {}
-    void on_error() noexcept override {}
 
     std::shared_ptr<Nic> nic_;
     CmEvent event_;
@@ -75,8 +73,6 @@ private:
     static Result<std::unique_ptr<ListeningPort>> open(Nic& nic, std::uint16_t port);
     ListeningPort(Nic& nic, std::uint16_t port) noexcept : nic_(nic), port_(port) {}
     void on_event(CmEvent& event) noexcept override;
-    void on_deadline() noexcept override {}
-    void on_error() noexcept override {}
     std::uint64_t bare_service() const noexcept;
     Listener* next_listener(std::uint64_t service) noexcept;
     void on_removal() noexcept;

@@ -39,11 +39,6 @@ CompletionCode code_of(const ibv_wc& result) noexcept {
     }
 }
 
-bool is_remote(CompletionCode code) noexcept {
-    return code == CompletionCode::RemoteProtection || code == CompletionCode::RemoteOperation ||
-           code == CompletionCode::RemoteLength;
-}
-
 /// Operations whose initiator waits for data and therefore learns of failures.
 bool is_answered(CompletedOperation operation) noexcept {
     return operation == CompletedOperation::RdmaRead || operation == CompletedOperation::Flush ||
@@ -190,8 +185,9 @@ CompletionCode WorkQueue::code_of_receive(const Slot& slot, const ibv_wc& result
 }
 
 void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode code, Completion& completion) noexcept {
-    if (kind_ == QueueKind::Send && is_remote(code)) refusals_.add();
-    if (kind_ == QueueKind::Send && translation_.silent && is_remote(code) && !is_answered(slot.completion.operation))
+    if (kind_ == QueueKind::Send && support::is_refusal(code)) refusals_.add();
+    if (kind_ == QueueKind::Send && translation_.silent && support::is_refusal(code) &&
+        !is_answered(slot.completion.operation))
         code = CompletionCode::Success;
     completion = slot.completion;
     if (result.status != IBV_WC_SUCCESS && result.status != IBV_WC_WR_FLUSH_ERR &&
