@@ -354,14 +354,18 @@ void Link::send_message(const FrameHeader& header, std::span<const std::byte> bo
     flush();
 }
 
-/// If memory runs out, the link cannot go on.
+void Link::lack_memory() noexcept {
+    error_ = ENOMEM;
+    shutdown(fd(), SHUT_RDWR);
+}
+
 void Link::append(const FrameHeader& header, std::span<const std::byte> payload) noexcept {
     const auto* const bytes = reinterpret_cast<const std::byte*>(&header);
     const Status appended = support::guarded([&] {
         out_.insert(out_.end(), bytes, bytes + sizeof header);
         out_.insert(out_.end(), payload.begin(), payload.end());
     });
-    if (!appended.ok()) shutdown(fd(), SHUT_RDWR);
+    if (!appended.ok()) lack_memory();
 }
 
 /// Appends a part of the pieces. Memory that has gone since it was looked at is sent as zeros. Returns false then.
@@ -380,7 +384,7 @@ bool Link::append(std::span<const iovec> pieces, std::size_t skip, std::size_t b
             if (bytes == 0) break;
         }
     });
-    if (!appended.ok()) shutdown(fd(), SHUT_RDWR);
+    if (!appended.ok()) lack_memory();
     return there;
 }
 

@@ -74,6 +74,7 @@ private:
     Status go_on();
     Status begin();
     Status greet();
+    void lack_memory() noexcept;
     void append(const FrameHeader& header, std::span<const std::byte> payload) noexcept;
     bool append(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes) noexcept;
     std::size_t encrypt(std::span<const iovec> pieces, bool& there) noexcept;
@@ -116,7 +117,7 @@ private:
     std::size_t left_ = 0;   // of the payload of that frame; 0: a header is next
     bool buffered_ = false;  // the rest of it goes through the buffer
     std::size_t discarded_ = 0;
-    int error_ = 0;  // of the socket, which reports it only once
+    int error_ = 0;  // of the socket, which reports it only once; ENOMEM: of this side
 };
 
 }  // namespace viaduct::tcp

@@ -167,9 +167,12 @@ struct TlsCallbacks {
     static int transfer(BIO* bio, auto call, int direction) noexcept {
         const OpenSsl& openssl = *OpenSsl::get();
         openssl.BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
-        const ssize_t count = call(*static_cast<const Tls*>(openssl.BIO_get_data(bio)));
+        Tls& tls = *static_cast<Tls*>(openssl.BIO_get_data(bio));
+        const ssize_t count = call(tls);
         if (count < 0 && (errno == EAGAIN || errno == EINTR))
             openssl.BIO_set_flags(bio, direction | BIO_FLAGS_SHOULD_RETRY);
+        else if (count == 0 || (count < 0 && errno != ENOMEM && errno != ENOBUFS))
+            tls.ended_ = true;
         return static_cast<int>(count);
     }
     static int receive(BIO* bio, char* to, int size) noexcept {
@@ -416,7 +419,8 @@ Status Tls::failure() noexcept {
         error = next;
         failed = failed || ERR_GET_LIB(error) != ERR_LIB_SSL || ERR_COMMON_ERROR(error);
     }
-    if (error == 0) return {Code::Unreachable, "the peer has closed the socket during the handshake"};
+    if (error == 0 && ended_) return {Code::Unreachable, "the peer has closed the socket during the handshake"};
+    failed = failed || error == 0;  // without memory, OpenSSL may keep no error
     const char* const text = openssl.ERR_reason_error_string(error);
     log(LogLevel::Debug, "tcp: handshake: %s", text != nullptr ? text : "unknown error");
     if (!refusal_.ok()) return refusal_;

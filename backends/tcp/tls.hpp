@@ -74,6 +74,7 @@ private:
     bool looked_ = false;  // at the first bytes of the peer
     bool wants_to_write_ = false;
     bool failed_ = false;  // as the peer was told
+    bool ended_ = false;   // the socket
     Status refusal_;       // why this side has or accepts no key
     ssl_st* ssl_ = nullptr;
 };
