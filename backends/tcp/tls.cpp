@@ -394,6 +394,7 @@ Status Tls::shake_hands() noexcept {
         switch (openssl.SSL_get_error(ssl_, done)) {
             case SSL_ERROR_WANT_WRITE: wants_to_write_ = true; [[fallthrough]];
             case SSL_ERROR_WANT_READ: return {Code::WouldBlock, "the handshake goes on"};
+            case SSL_ERROR_ZERO_RETURN: ended_ = true; [[fallthrough]];  // the peer said so
             default: return failure();
         }
     }

@@ -175,3 +175,19 @@ TEST_CASE("tcp tls: what does not begin a handshake is named") {
     CHECK_FALSE(answer_to("GET / HTTP/1.1\r\n", Role::Server).ok());
     CHECK_FALSE(answer_to(std::string("\x16\x03\x01\xff\xff") + std::string(100, 'x'), Role::Server).ok());
 }
+
+TEST_CASE("tcp tls: a peer that goes during the handshake is not taken for a lack of memory") {
+    const bool says_so = GENERATE(false, true);
+    Pair pair(Credentials::Host, Credentials::Host);
+    REQUIRE(pair.server.tls->shake_hands().code() == Code::WouldBlock);
+    REQUIRE(pair.client.tls->shake_hands().code() == Code::WouldBlock);
+    REQUIRE(pair.server.tls->shake_hands().code() == Code::WouldBlock);
+    constexpr std::array<unsigned char, 7> close_notify{21, 3, 3, 0, 2, 1, 0};
+    if (says_so)
+        REQUIRE(::send(pair.client.fd.get(), close_notify.data(), close_notify.size(), 0) == 7);
+    else
+        shutdown(pair.client.fd.get(), SHUT_WR);
+    const Status status = pair.server.tls->shake_hands();
+    CHECK(status.code() != Code::NoResources);
+    CHECK(status.code() != Code::WouldBlock);
+}
