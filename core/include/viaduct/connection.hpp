@@ -94,7 +94,7 @@ private:
 };
 
 /// Receives the requests for one service as long as it exists. Requests that are left when it is destroyed are refused:
-/// their peers get Rejected with the reason NoListener. Thread-safe.
+/// their peers get Rejected with the reason NoListener. A listener must not outlive its device. Thread-safe.
 class Listener {
 public:
     virtual ~Listener() = default;

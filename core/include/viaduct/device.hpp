@@ -2,9 +2,10 @@
 // Devices, protection domains, memory regions and memory windows.
 //
 // In all headers of the core: functions may be called from any thread unless their comment says otherwise; destructors
-// and move operations need exclusive access. An object keeps alive the objects that it was created from. A forked child
-// may destroy what it inherits, and must not use it otherwise. Besides the codes named in its comment, any function may
-// fail with NoResources or SystemError.
+// and move operations need exclusive access. An object keeps alive the objects that it was created from, except that
+// listeners and connection requests are destroyed before their device. A forked child may destroy what it inherits, and
+// must not use it otherwise. Besides the codes named in its comment, any function may fail with NoResources or
+// SystemError.
 #pragma once
 
 #include <atomic>
