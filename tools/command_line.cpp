@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -20,6 +19,7 @@
 #include <fmt/ranges.h>
 
 #include "core/base/host_names.hpp"
+#include "core/base/numbers.hpp"
 #include "core/base/settings.hpp"
 #include "core/provider.hpp"
 #include "tools/measure/target.hpp"
@@ -196,10 +196,9 @@ measure::ServerOptions server_options(const options::variables_map& given, const
 }
 
 std::chrono::duration<double> parse_seconds(const std::string& option, const std::string& text) {
-    double seconds = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    const double seconds = whole_number<double>(text).value_or(-1);
     constexpr double longest = 1e9;
-    if (error != std::errc() || end != text.data() + text.size() || !(seconds >= 0 && seconds <= longest))
+    if (!(seconds >= 0 && seconds <= longest))
         throw UsageError("bad value '" + text + "' for --" + option + ": expected seconds, such as 0.2");
     return std::chrono::duration<double>(seconds);
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -14,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/numbers.hpp"
 #include "tools/command_line.hpp"
 #include "tools/measure/compare.hpp"
 #include "tools/measure/connections.hpp"
@@ -339,10 +339,8 @@ int compare_files(const options::variables_map& given) {
     for (const char* other : {"local", "listen", "connections"}) exclude(given, "compare", other);
     if (given.count("target") == 0) throw UsageError("--compare takes two files");
     const auto& text = given["tolerance"].as<std::string>();
-    double tolerance = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), tolerance);
-    if (error != std::errc() || end != text.data() + text.size() || !(tolerance >= 0))
-        throw UsageError("bad value '" + text + "' for --tolerance: expected percent, such as 5");
+    const double tolerance = viaduct::whole_number<double>(text).value_or(-1);
+    if (!(tolerance >= 0)) throw UsageError("bad value '" + text + "' for --tolerance: expected percent, such as 5");
     return measure::compare(given["compare"].as<std::string>(), given["target"].as<std::string>(), tolerance) ? 0 : 1;
 }
 

@@ -6,13 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/base/host_names.hpp"
+#include "core/base/numbers.hpp"
 #include "core/explain.hpp"
 
 namespace viaduct::rpma {
@@ -32,10 +31,7 @@ std::optional<std::uint16_t> port_of_name(const char* name) {
 }
 
 std::optional<std::uint16_t> port_of(const char* text) {
-    const char* const end = text + std::strlen(text);
-    std::uint16_t port = 0;
-    const auto [rest, error] = std::from_chars(text, end, port);
-    if (error == std::errc() && rest == end) return port;
+    if (const auto port = whole_number<std::uint16_t>(text)) return port;
     return port_of_name(text);
 }
 

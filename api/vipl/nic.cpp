@@ -3,13 +3,13 @@
 
 #include <strings.h>
 
-#include <charconv>
 #include <cstdio>
 #include <string>
 
 #include "api/vipl/translate.hpp"
 #include "core/base/guarded_memory.hpp"
 #include "core/base/internals.hpp"
+#include "core/base/numbers.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::vipl {
@@ -205,10 +205,7 @@ std::optional<std::uint32_t> number_in(std::string_view name) noexcept {
     for (const std::string_view base : {VINICBASENAME, "via_eth", "via", "clanvi", "nic", "vi"}) {
         std::string_view digits = name;
         if (!skip(digits, base)) continue;
-        const char* const end = digits.data() + digits.size();
-        std::uint32_t number = 0;
-        const auto [rest, error] = std::from_chars(digits.data(), end, number);
-        if (error == std::errc() && rest == end) return number;
+        if (const auto number = whole_number<std::uint32_t>(digits)) return number;
     }
     return std::nullopt;
 }

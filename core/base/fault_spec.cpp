@@ -2,20 +2,12 @@
 #include "core/base/fault_spec.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
 #include <utility>
+
+#include "core/base/numbers.hpp"
 
 namespace viaduct {
 namespace {
-
-/// Removes a number from the front of the text. Returns false if there is none.
-template <class Number>
-bool take_number(std::string_view& text, Number& number) noexcept {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    return error == std::errc();
-}
 
 bool take(std::string_view& text, std::string_view prefix) noexcept {
     if (!text.starts_with(prefix)) return false;

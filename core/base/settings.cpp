@@ -63,20 +63,15 @@ std::optional<PmemSetting> PmemSetting::parse(std::string_view value) noexcept {
     if (value.front() != ':') return std::nullopt;
     value.remove_prefix(1);
     PmemSetting setting{.cuts = true};
-    const auto take_number = [&value](std::uint64_t& number) {
-        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-        value.remove_prefix(static_cast<std::size_t>(end - value.data()));
-        return error == std::errc();
-    };
     if (value.starts_with(random)) {
         value.remove_prefix(random.size());
     } else {
-        if (!take_number(setting.flush) || setting.flush == 0) return std::nullopt;
+        if (!take_number(value, setting.flush) || setting.flush == 0) return std::nullopt;
         if (value.empty()) return setting;
         if (value.front() != ':') return std::nullopt;
         value.remove_prefix(1);
     }
-    if (!take_number(setting.seed) || !value.empty()) return std::nullopt;
+    if (!take_number(value, setting.seed) || !value.empty()) return std::nullopt;
     return setting;
 }
 

@@ -3,13 +3,12 @@
 // Settings of the backend tcp may still have the names of its predecessor, ofi.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string_view>
-#include <system_error>
 
+#include "core/base/numbers.hpp"
 #include "viaduct/detail/export.hpp"
 
 namespace viaduct {
@@ -24,10 +23,8 @@ struct NumberSetting {
     unsigned most = std::numeric_limits<unsigned>::max();
 
     std::optional<unsigned> parse(std::string_view value) const noexcept {
-        unsigned number = 0;
-        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-        if (error != std::errc() || end != value.data() + value.size() || number < least || number > most) return {};
-        return number;
+        const auto number = whole_number<unsigned>(value);
+        return number && *number >= least && *number <= most ? number : std::nullopt;
     }
 };
 

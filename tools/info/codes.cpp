@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <limits>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "core/base/numbers.hpp"
 #include "tools/info/errors.hpp"
 #include "tools/info/info.hpp"
 #include "tools/info/settings.hpp"
@@ -28,10 +28,8 @@ std::optional<std::int64_t> parse_number(std::string_view text) {
     if (negative) text.remove_prefix(1);
     const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
     if (hexadecimal) text.remove_prefix(2);
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, hexadecimal ? 16 : 10);
-    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return negative ? -number : number;
+    const auto number = whole_number<std::int64_t>(text, hexadecimal ? 16 : 10);
+    return number && negative ? -*number : number;
 }
 
 bool has_name(const Explanation& code, const std::string& name) { return strcasecmp(code.name, name.c_str()) == 0; }

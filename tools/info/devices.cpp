@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "core/base/hex.hpp"
+#include "core/base/numbers.hpp"
 #include "tools/info/info.hpp"
 #include "tools/measure/error.hpp"
 
@@ -49,9 +49,8 @@ static_assert(sizeof(Capabilities) == std::size(abilities) * sizeof(bool));
 
 /// The device of a name or a number. InvalidParameter: there is none.
 Result<DeviceId> find(const std::string& text) {
-    std::uint32_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size()) {
+    const auto number = whole_number<std::uint32_t>(text);
+    if (!number) {
         auto id = find_device(text);
         for (backend::Provider* const provider : providers()) {  // also those that the environment excludes
             if (id.ok()) break;
@@ -61,7 +60,7 @@ Result<DeviceId> find(const std::string& text) {
     }
     const auto provider = selected_provider();
     if (!provider.ok()) return provider.status();
-    return DeviceId{provider.value(), number};
+    return DeviceId{provider.value(), *number};
 }
 
 }  // namespace

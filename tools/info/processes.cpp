@@ -13,6 +13,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/numbers.hpp"
+
 namespace viaduct::info {
 namespace {
 
@@ -55,20 +57,13 @@ std::optional<Process> read_process(int number) {
     return process;
 }
 
-/// The number of the process in the name of an entry of /proc.
-std::optional<int> number_of(const std::string& name) {
-    int number = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    return error == std::errc() && end == name.data() + name.size() ? std::optional(number) : std::nullopt;
-}
-
 }  // namespace
 
 std::vector<Process> find_processes() {
     std::vector<Process> processes;
     std::error_code error;
     for (fs::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
-        const auto number = number_of(entry->path().filename());
+        const auto number = whole_number<int>(entry->path().filename().native());
         auto process = number ? read_process(*number) : std::nullopt;
         if (!process || !process->uses_viaduct) continue;
         refresh(*process);

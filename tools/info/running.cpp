@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "core/base/numbers.hpp"
 #include "tools/info/info.hpp"
 #include "tools/info/processes.hpp"
 #include "tools/measure/error.hpp"
@@ -74,10 +74,8 @@ Json parse(const std::string& answer) {
 }
 
 Json ask_one(const std::string& wanted) {
-    pid_t number = 0;
-    const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
-    if (error != std::errc() || end != wanted.data() + wanted.size() || number <= 0)
-        throw measure::Error("bad process number '" + wanted + "'");
+    const pid_t number = whole_number<pid_t>(wanted).value_or(0);
+    if (number <= 0) throw measure::Error("bad process number '" + wanted + "'");
     const auto answer = ask_process(number);
     if (!answer.ok()) throw measure::Error(fmt::format("process {}: {}", number, reason(number, answer.status())));
     return Json::array({parse(answer.value())});

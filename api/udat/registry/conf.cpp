@@ -2,11 +2,11 @@
 #include "api/udat/registry/conf.hpp"
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
 
+#include "core/base/numbers.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::dat {
@@ -39,17 +39,11 @@ Result<std::string> take_field(std::string_view& text) {
     return field;
 }
 
-bool read_number(std::string_view text, DAT_UINT32& number) noexcept {
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, number);
-    return error == std::errc() && rest == end;
-}
-
 /// Parses "MAJOR.MINOR".
 bool read_version(std::string_view text, DAT_UINT32& major, DAT_UINT32& minor) noexcept {
-    const std::size_t dot = text.find('.');
-    return dot != std::string_view::npos && read_number(text.substr(0, dot), major) &&
-           read_number(text.substr(dot + 1), minor);
+    if (!take_number(text, major) || !text.starts_with('.')) return false;
+    text.remove_prefix(1);
+    return take_number(text, minor) && text.empty();
 }
 
 /// Parses one of two words. The first one means true.
