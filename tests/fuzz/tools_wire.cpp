@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (const auto hello = heard<wire::PingHello>(bytes); hello && !wire::check(*hello, limits))
         expect(hello->frame_bytes <= limits.max_transfer_bytes && hello->landing.bytes >= hello->frame_bytes);
     if (const auto hello = heard<wire::PerfHello>(bytes); hello && !wire::check(*hello, limits))
-        expect(hello->max_size <= hello->landing.bytes && hello->window <= limits.max_window);
+        expect(hello->terms.max_size <= hello->landing.bytes && hello->terms.window <= limits.max_window);
     (void)heard<wire::Run>(bytes);
     if (const auto reply = heard<wire::Reply>(bytes)) {
         const Machine machine = Machine::of_text({reply->text, sizeof reply->text - 1});

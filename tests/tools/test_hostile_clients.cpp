@@ -71,7 +71,7 @@ TEST_CASE("servers refuse unknown openings and report why on both sides") {
     }
     SECTION("wishes beyond measure") {
         wire::PingHello ping{.frame_bytes = 0xffffffff};
-        wire::PerfHello perf{.max_size = 0xffffffff};
+        wire::PerfHello perf{.terms = {.max_size = 0xffffffff}};
         const auto reason = tool == ServerThread::Tool::Ping ? refusal_of(server, ping) : refusal_of(server, perf);
         CHECK_THAT(reason, Contains("the server refuses: messages of 4294967295 bytes"));
         CHECK_THAT(server.finish(), Contains("refused: messages of 4294967295 bytes"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <catch2/catch.hpp>
 
-#include "tools/measure/wire.hpp"
+#include "tools/measure/perf.hpp"
 
 using namespace viaduct::measure;
 using Catch::Contains;
@@ -11,14 +11,7 @@ namespace {
 constexpr wire::Limits limits{.max_transfer_bytes = 1 << 20, .max_window = 256};
 
 wire::PerfHello good_perf_hello() {
-    return {.window = 16,
-            .max_size = 4096,
-            .open = 1,
-            .queues = 1,
-            .threads = 1,
-            .segments = 1,
-            .batch = 1,
-            .landing = {.address = 4096, .key = 1, .bytes = 4096}};
+    return {.terms = {.test = Test::Rate, .window = 16, .max_size = 4096}, .landing = {.address = 4096, .key = 1, .bytes = 4096}};
 }
 
 template <class Message>
@@ -34,7 +27,11 @@ std::string reason_against(const Message& message, std::size_t bytes = sizeof(Me
     return reason;
 }
 
-std::string fault_of(const wire::PerfHello& hello) { return wire::check(hello, limits).value_or(""); }
+/// As a server finds it.
+std::string fault_of(const wire::PerfHello& hello) {
+    if (const auto fault = wire::check(hello, limits)) return *fault;
+    return check(PerfParameters{hello.terms}).value_or("");
+}
 
 }  // namespace
 
@@ -68,23 +65,24 @@ TEST_CASE("requests that a vi-perf server cannot serve") {
         change(hello);
         return fault_of(hello);
     };
-    CHECK_THAT(fault_with([](auto& hello) { hello.test = 4; }), Contains("unknown test"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.operation = 99; }), Contains("unknown operation"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.batch = 9; }), Contains("lists of 9 requests"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.segments = 0; }), Contains("without segments"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.queues = 0; }), Contains("0 queues"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.threads = 257; }), Contains("257 threads"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.reliability = 3; }), Contains("unknown reliability level"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.mode = 2; }), Contains("unknown mode"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.memory = 2; }), Contains("unknown kind of memory"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.direction = 3; }), Contains("unknown direction 3"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.check = 2; }), Contains("data check"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.window = 0; }), Contains("window"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.window = 257; }), Contains("1 to 256"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.max_size = 0; }), Contains("0 bytes"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.max_size = 0xffffffff; }), Contains("the limit is 1048576"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.open = 0; }), Contains("open"));
-    CHECK_THAT(fault_with([](auto& hello) { hello.open = 0xffffffff; }), Contains("open"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.test = Test{4}; }), Contains("unknown test"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.operation = Operation{99}; }), Contains("unknown operation"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.batch = 9; }), Contains("half of the window"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.segments = 0; }), Contains("at least 1 segment"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.queues = 0; }), Contains("at least 1 queue"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.threads = 257; }), Contains("257 threads"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.reliability = viaduct::Reliability{3}; }),
+               Contains("unknown reliability level"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.mode = Mode{2}; }), Contains("unknown mode"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.memory = Memory{2}; }), Contains("unknown kind of memory"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.direction = Direction{3}; }), Contains("unknown direction 3"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.check = 2; }), Contains("data check"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.window = 0; }), Contains("window"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.window = 257; }), Contains("1 to 256"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.max_size = 0; }), Contains("0 bytes"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.max_size = 0xffffffff; }), Contains("the limit is 1048576"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.open = 0; }), Contains("at least one connection"));
+    CHECK_THAT(fault_with([](auto& hello) { hello.terms.open = 0xffffffff; }), Contains("open"));
     CHECK_THAT(fault_with([](auto& hello) { hello.landing.bytes = 8; }), Contains("memory is smaller"));
 }
 

@@ -12,26 +12,12 @@
 #include "tools/measure/machine.hpp"
 #include "tools/measure/server.hpp"
 #include "tools/measure/statistics.hpp"
+#include "tools/measure/wire.hpp"
 
 namespace viaduct::measure {
 
-struct PerfParameters {
-    Test test = Test::Latency;
-    Operation operation = Operation::Send;
-    Mode mode = Mode::Polling;
-    Memory memory = Memory::Shareable;
-    Direction direction = Direction::Forward;  ///< Reverse: bandwidth and rate; Both: not the connect test
-    Reliability reliability = Reliability::ReliableDelivery;
-    bool check = false;            ///< the data of each run
+struct PerfParameters : wire::PerfTerms {
     bool keep_samples = false;     ///< each latency, besides the histogram
-    std::uint32_t rate_limit = 0;  ///< messages per second in each direction; 0: none; bandwidth and rate
-    std::uint32_t window = 128;    ///< requests under way at once; bandwidth and rate
-    std::uint32_t segments = 1;    ///< of a request
-    std::uint32_t batch = 1;       ///< requests of a list; bandwidth and rate
-    std::uint32_t queues = 1;      ///< connections of each thread; bandwidth and rate
-    std::uint32_t threads = 1;     ///< of each end; not in the connect test
-    std::uint32_t open = 1;        ///< connections held open at once; connect test
-    std::uint32_t max_size = 8;    ///< the largest message that will be measured, bytes
     std::uint64_t iterations = 0;  ///< of each connection that carries data; 0: as many as fill `duration`
     std::chrono::duration<double> duration{1.0};
     std::chrono::duration<double> interval{0};  ///< between reports of what was measured since the last one; 0: none

@@ -100,22 +100,7 @@ public:
 
 private:
     wire::PerfHello hello() const {
-        return {.test = static_cast<std::uint8_t>(parameters_.test),
-                .operation = static_cast<std::uint8_t>(parameters_.operation),
-                .mode = static_cast<std::uint8_t>(parameters_.mode),
-                .memory = static_cast<std::uint8_t>(parameters_.memory),
-                .direction = static_cast<std::uint8_t>(parameters_.direction),
-                .check = parameters_.check,
-                .reliability = static_cast<std::uint8_t>(parameters_.reliability),
-                .window = parameters_.window,
-                .max_size = parameters_.max_size,
-                .open = parameters_.open,
-                .queues = parameters_.queues,
-                .threads = parameters_.threads,
-                .segments = parameters_.segments,
-                .batch = parameters_.batch,
-                .rate_limit = parameters_.rate_limit,
-                .landing = workspace_.landing_for_peer()};
+        return {.terms = static_cast<const wire::PerfTerms&>(parameters_), .landing = workspace_.landing_for_peer()};
     }
 
     /// Connects and says what is wanted, again while the server serves another client.

@@ -19,8 +19,12 @@ public:
 
     /// Agrees on the terms. Throws where the client is to be refused.
     void greet(const std::string& version) {
-        take(hear_hello<wire::PerfHello>(limits()));
-        if (const auto fault = check(api_, terms_)) refuse(*fault);
+        const auto hello = hear_hello<wire::PerfHello>(limits());
+        static_cast<wire::PerfTerms&>(terms_) = hello.terms;
+        remote_ = {.address = hello.landing.address, .key = hello.landing.key};
+        auto fault = check(terms_);
+        if (!fault) fault = check(api_, terms_);
+        if (fault) refuse(*fault);
         prepare(version);
     }
 
@@ -71,25 +75,6 @@ public:
 private:
     wire::Limits limits() const {
         return {.max_transfer_bytes = api_.device().max_transfer_bytes, .max_window = max_window(api_.device())};
-    }
-
-    void take(const wire::PerfHello& hello) {
-        terms_ = {.test = static_cast<Test>(hello.test),
-                  .operation = static_cast<Operation>(hello.operation),
-                  .mode = static_cast<Mode>(hello.mode),
-                  .memory = static_cast<Memory>(hello.memory),
-                  .direction = static_cast<Direction>(hello.direction),
-                  .reliability = static_cast<Reliability>(hello.reliability),
-                  .check = hello.check != 0,
-                  .rate_limit = hello.rate_limit,
-                  .window = hello.window,
-                  .segments = hello.segments,
-                  .batch = hello.batch,
-                  .queues = hello.queues,
-                  .threads = hello.threads,
-                  .open = hello.open,
-                  .max_size = hello.max_size};
-        remote_ = {.address = hello.landing.address, .key = hello.landing.key};
     }
 
     /// Makes what the test needs and tells the client.

@@ -170,7 +170,7 @@ Json settings_of(const ReportContext& context) {
             {"queues", parameters.queues},
             {"threads", parameters.threads},
             {"rate_limit", parameters.rate_limit},
-            {"check", parameters.check}};
+            {"check", parameters.check != 0}};
 }
 
 /// A field of CSV, quoted where it has to be.

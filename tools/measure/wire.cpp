@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "tools/measure/buffer.hpp"
-
 namespace viaduct::measure {
 
 namespace wire {
@@ -18,6 +16,11 @@ std::string_view name_of(std::uint32_t magic) {
         case run_magic: return "a vi-perf run";
         default: return "an unknown message";
     }
+}
+
+template <class Enumeration>
+std::string number_of(Enumeration value) {
+    return std::to_string(static_cast<unsigned>(value));
 }
 
 std::optional<std::string> check_operation(std::uint8_t operation, std::size_t count) {
@@ -66,29 +69,25 @@ std::optional<std::string> check(const PingHello& hello, const Limits& limits) {
 }
 
 std::optional<std::string> check(const PerfHello& hello, const Limits& limits) {
-    if (hello.test > static_cast<std::uint8_t>(Test::Connect)) return "unknown test " + std::to_string(hello.test);
-    if (auto fault = check_operation(hello.operation, names<Operation>.size())) return fault;
-    if (hello.mode > static_cast<std::uint8_t>(Mode::Blocking)) return "unknown mode " + std::to_string(hello.mode);
-    if (hello.memory > static_cast<std::uint8_t>(Memory::Heap))
-        return "unknown kind of memory " + std::to_string(hello.memory);
-    if (hello.direction > static_cast<std::uint8_t>(Direction::Reverse))
-        return "unknown direction " + std::to_string(hello.direction);
-    if (hello.reliability > static_cast<std::uint8_t>(Reliability::ReliableReception))
-        return "unknown reliability level " + std::to_string(hello.reliability);
-    if (hello.check > 1) return "the flag of the data check is neither 0 nor 1";
-    if (auto fault = check_size(hello.max_size, limits)) return fault;
-    if (hello.window == 0 || hello.window > limits.max_window)
-        return "a window of " + std::to_string(hello.window) + "; it must be 1 to " + std::to_string(limits.max_window);
-    if (hello.open == 0 || hello.open > limits.max_open)
-        return std::to_string(hello.open) + " open connections; it must be 1 to " + std::to_string(limits.max_open);
-    if (hello.queues == 0 || hello.queues > limits.max_queues)
-        return std::to_string(hello.queues) + " queues; it must be 1 to " + std::to_string(limits.max_queues);
-    if (hello.threads == 0 || hello.threads > limits.max_threads)
-        return std::to_string(hello.threads) + " threads; it must be 1 to " + std::to_string(limits.max_threads);
-    if (hello.batch == 0 || (hello.batch > 1 && hello.batch > hello.window / 2))
-        return "lists of " + std::to_string(hello.batch) + " requests, and a window of " + std::to_string(hello.window);
-    if (hello.segments == 0) return "requests without segments";
-    if (hello.landing.bytes < hello.max_size) return "the client's memory is smaller than its messages";
+    const PerfTerms& terms = hello.terms;
+    if (terms.test > Test::Connect) return "unknown test " + number_of(terms.test);
+    if (auto fault = check_operation(static_cast<std::uint8_t>(terms.operation), names<Operation>.size())) return fault;
+    if (terms.mode > Mode::Blocking) return "unknown mode " + number_of(terms.mode);
+    if (terms.memory > Memory::Heap) return "unknown kind of memory " + number_of(terms.memory);
+    if (terms.direction > Direction::Reverse) return "unknown direction " + number_of(terms.direction);
+    if (terms.reliability > Reliability::ReliableReception)
+        return "unknown reliability level " + number_of(terms.reliability);
+    if (terms.check > 1) return "the flag of the data check is neither 0 nor 1";
+    if (auto fault = check_size(terms.max_size, limits)) return fault;
+    if (terms.window > limits.max_window)
+        return "a window of " + std::to_string(terms.window) + "; it must be 1 to " + std::to_string(limits.max_window);
+    if (terms.open > limits.max_open)
+        return std::to_string(terms.open) + " open connections; it must be 1 to " + std::to_string(limits.max_open);
+    if (terms.queues > limits.max_queues)
+        return std::to_string(terms.queues) + " queues; it must be 1 to " + std::to_string(limits.max_queues);
+    if (terms.threads > limits.max_threads)
+        return std::to_string(terms.threads) + " threads; it must be 1 to " + std::to_string(limits.max_threads);
+    if (hello.landing.bytes < terms.max_size) return "the client's memory is smaller than its messages";
     return std::nullopt;
 }
 

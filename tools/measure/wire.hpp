@@ -17,6 +17,7 @@
 #include <type_traits>
 
 #include "tools/measure/api.hpp"
+#include "tools/measure/buffer.hpp"
 
 namespace viaduct::measure {
 
@@ -69,24 +70,29 @@ struct PingHello {
     RemoteBuffer landing;
 };
 
+/// What both ends of a measurement know, as it is sent.
+struct PerfTerms {
+    Test test = Test::Latency;
+    Operation operation = Operation::Send;
+    Mode mode = Mode::Polling;
+    Memory memory = Memory::Shareable;
+    Direction direction = Direction::Forward;  ///< Reverse: bandwidth and rate; Both: not the connect test
+    std::uint8_t check = 0;                    ///< 1: both ends check the data of each run
+    Reliability reliability = Reliability::ReliableDelivery;
+    std::uint8_t reserved = 0;
+    std::uint32_t window = 128;    ///< requests under way at once; bandwidth and rate
+    std::uint32_t max_size = 8;    ///< the largest message that will be measured, bytes
+    std::uint32_t open = 1;        ///< connections held open at once; connect test
+    std::uint32_t queues = 1;      ///< connections of each thread; bandwidth and rate
+    std::uint32_t threads = 1;     ///< of each end; not in the connect test
+    std::uint32_t segments = 1;    ///< of a request
+    std::uint32_t batch = 1;       ///< requests of a list; bandwidth and rate
+    std::uint32_t rate_limit = 0;  ///< messages per second in each direction; 0: none; bandwidth and rate
+};
+
 struct PerfHello {
     Header header{.magic = perf_magic, .bytes = sizeof(PerfHello)};
-    std::uint8_t test = 0;
-    std::uint8_t operation = 0;
-    std::uint8_t mode = 0;
-    std::uint8_t memory = 0;
-    std::uint8_t direction = 0;
-    std::uint8_t check = 0;  ///< 1: both ends check the data of each run
-    std::uint8_t reliability = 0;
-    std::uint8_t reserved = 0;
-    std::uint32_t window = 0;
-    std::uint32_t max_size = 0;    ///< of a message, bytes
-    std::uint32_t open = 0;        ///< connections held open at once; connect test
-    std::uint32_t queues = 0;      ///< connections of each thread
-    std::uint32_t threads = 0;     ///< of each end
-    std::uint32_t segments = 0;    ///< of a request
-    std::uint32_t batch = 0;       ///< requests of a list
-    std::uint32_t rate_limit = 0;  ///< messages per second that each sender may send; 0: no limit
+    PerfTerms terms;
     RemoteBuffer landing;
 };
 
