@@ -335,9 +335,6 @@ public:
 
     virtual std::string_view name() const noexcept = 0;  ///< "loopback", "verbs"
 
-    /// The number of devices; 0 if the machine has none. NoResources: they could not be counted.
-    virtual Result<std::uint32_t> device_count() const noexcept = 0;
-
     /// Opens a device, which may already be open. The observer outlives it. InvalidParameter: no such device.
     virtual Result<std::unique_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept = 0;
 
@@ -348,8 +345,15 @@ public:
     /// The number of the device through which this host reaches the other host, or itself. Unreachable: there is none.
     virtual Result<std::uint32_t> route_to(const HostAddress& host) noexcept = 0;
 
-    /// The devices by number. Opens none of them. Several may have the same name; find() returns the first of these.
+    /// The devices by number; empty if the machine has none. Opens none of them. Several may have the same name; find()
+    /// returns the first of these. NoResources: they could not be listed.
     virtual Result<std::vector<DeviceSummary>> devices() const noexcept = 0;
+
+    Result<std::uint32_t> device_count() const noexcept {
+        const auto all = devices();
+        if (!all.ok()) return all.status();
+        return static_cast<std::uint32_t>(all.value().size());
+    }
 
     /// The listeners in the tables of sockets in a directory: /proc/net, or /proc/PID/net for the network namespace of
     /// another process. They may belong to other users, and some may be sockets of other programs; probe() tells. With

@@ -7,7 +7,6 @@
 #include "backends/support/guarded.hpp"
 
 namespace viaduct::loopback {
-Result<std::uint32_t> Provider::device_count() const noexcept { return std::uint32_t{loopback::device_count}; }
 
 Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, DeviceObserver& observer) noexcept {
     return support::make_as<backend::Device>([&] { return Device::open(index, observer); });

@@ -196,7 +196,6 @@ public:
     explicit Provider(backend::Provider& inner) noexcept : inner_(inner) {}
 
     std::string_view name() const noexcept override { return inner_.name(); }
-    Result<std::uint32_t> device_count() const noexcept override { return inner_.device_count(); }
     Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override {
         return inner_.open(index, observer);
     }

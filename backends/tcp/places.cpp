@@ -42,17 +42,17 @@ void keep_wanted(std::vector<support::NetworkAddress>& found) {
 
 }  // namespace
 
-std::vector<Place> find_places() {
+std::vector<backend::DeviceSummary> find_places() {
     auto found = support::find_network_addresses();
     keep_wanted(found);
     // IPv4 first, and this host's own addresses last, because devices are for other hosts.
     std::ranges::stable_sort(found, {}, [](const support::NetworkAddress& address) {
         return std::pair(address.host.size(), address.loopback);
     });
-    std::vector<Place> places;
+    std::vector<backend::DeviceSummary> places;
     for (const support::NetworkAddress& address : found) {
         std::string name = fmt::format("viaduct-{}{}", address.interface, address.host.size() == 4 ? "" : "-v6");
-        const auto same = [&](const Place& place) { return place.name == name; };
+        const auto same = [&](const backend::DeviceSummary& place) { return place.name == name; };
         for (int number = 2; std::ranges::any_of(places, same); ++number)
             name = fmt::format("viaduct-{}{}.{}", address.interface, address.host.size() == 4 ? "" : "-v6", number);
         places.push_back({std::move(name), address.host});

@@ -15,11 +15,6 @@ class Provider final : public backend::Provider {
 public:
     std::string_view name() const noexcept override { return "tcp"; }
 
-    Result<std::uint32_t> device_count() const noexcept override {
-        return support::guarded(
-            []() -> Result<std::uint32_t> { return static_cast<std::uint32_t>(find_places().size()); });
-    }
-
     Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override {
         return support::make_as<backend::Device>([&]() -> Result<std::unique_ptr<software::Device>> {
             const auto places = find_places();
@@ -30,27 +25,25 @@ public:
             DeviceAttributes attributes = software::attributes_of(places[index].name, host);
             attributes.capabilities.shares_services = false;
             attributes.capabilities.own_user_only = false;
-            for (const Place& place : places) attributes.local_hosts.push_back(place.host);
+            for (const backend::DeviceSummary& place : places) attributes.local_hosts.push_back(place.host);
             return std::make_unique<software::Device>(std::move(*node), std::move(attributes), observer);
         });
     }
 
     Result<std::uint32_t> find(std::string_view device) noexcept override {
-        return find_if([device](const Place& place) { return place.name == device; }, Code::InvalidParameter);
+        return find_if([device](const backend::DeviceSummary& place) { return place.name == device; },
+                       Code::InvalidParameter);
     }
 
     Result<std::uint32_t> route_to(const HostAddress& host) noexcept override {
         const auto source = support::source_for(host);
         if (!source.ok()) return source.status();
-        return find_if([&source](const Place& place) { return place.host == source.value(); }, Code::Unreachable);
+        return find_if([&source](const backend::DeviceSummary& place) { return place.host == source.value(); },
+                       Code::Unreachable);
     }
 
     Result<std::vector<backend::DeviceSummary>> devices() const noexcept override {
-        return support::guarded([]() -> Result<std::vector<backend::DeviceSummary>> {
-            std::vector<backend::DeviceSummary> found;
-            for (const Place& place : find_places()) found.push_back({.name = place.name, .host = place.host});
-            return found;
-        });
+        return support::guarded([]() -> Result<std::vector<backend::DeviceSummary>> { return find_places(); });
     }
 
     Result<std::vector<backend::ListenerSummary>> listeners(const char* tables,

@@ -41,11 +41,6 @@ Result<std::uint32_t> number_of(const std::vector<Interface>& interfaces, const 
 
 }  // namespace
 
-Result<std::uint32_t> Provider::device_count() const noexcept {
-    return support::guarded(
-        []() -> Result<std::uint32_t> { return static_cast<std::uint32_t>(find_interfaces().size()); });
-}
-
 Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, DeviceObserver& observer) noexcept {
     return support::make_as<backend::Device>([&] { return Device::open(find_interfaces(), index, observer); });
 }

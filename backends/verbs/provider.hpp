@@ -10,7 +10,6 @@ namespace viaduct::verbs {
 class Provider final : public backend::Provider {
 public:
     std::string_view name() const noexcept override { return "verbs"; }
-    Result<std::uint32_t> device_count() const noexcept override;
     Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override;
     Result<std::uint32_t> find(std::string_view device) noexcept override;
     Result<std::uint32_t> route_to(const HostAddress& host) noexcept override;

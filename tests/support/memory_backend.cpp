@@ -21,7 +21,7 @@ namespace {
 using software::FrameHeader;
 using software::Node;
 
-constexpr std::uint32_t device_count_ = 8;
+constexpr std::uint32_t number_of_devices = 8;
 
 std::string name_of(std::uint32_t index) { return "memory" + std::to_string(index); }
 
@@ -33,7 +33,7 @@ HostAddress host_of(std::uint32_t index) noexcept {
 /// Calls `matches` for the devices in order.
 template <class Matches>
 Result<std::uint32_t> find_device(Matches matches, const Status& otherwise) {
-    for (std::uint32_t index = 0; index < device_count_; ++index)
+    for (std::uint32_t index = 0; index < number_of_devices; ++index)
         if (matches(index)) return index;
     return otherwise;
 }
@@ -231,18 +231,16 @@ private:
 MemoryProvider::MemoryProvider() : world_(std::make_unique<World>()) { catch_faults(); }
 MemoryProvider::~MemoryProvider() = default;
 
-Result<std::uint32_t> MemoryProvider::device_count() const noexcept { return device_count_; }
-
 Result<std::unique_ptr<backend::Device>> MemoryProvider::open(std::uint32_t index, DeviceObserver& observer) noexcept {
     return support::make_as<backend::Device>([&]() -> Result<std::unique_ptr<software::Device>> {
-        if (index >= device_count_) return Status(Code::InvalidParameter, "no such device");
+        if (index >= number_of_devices) return Status(Code::InvalidParameter, "no such device");
         auto node = world_->nodes.open(host_of(index), [this]() -> Result<std::unique_ptr<software::Transport>> {
             return std::unique_ptr<software::Transport>(std::make_unique<World::Transport>(*world_));
         });
         if (!node.ok()) return node.status();
         DeviceAttributes attributes = software::attributes_of(name_of(index), host_of(index));
         attributes.capabilities = capabilities;
-        for (std::uint32_t i = 0; i < device_count_; ++i) attributes.local_hosts.push_back(host_of(i));
+        for (std::uint32_t i = 0; i < number_of_devices; ++i) attributes.local_hosts.push_back(host_of(i));
         return std::make_unique<software::Device>(std::move(*node), std::move(attributes), observer);
     });
 }
@@ -256,7 +254,8 @@ Result<std::uint32_t> MemoryProvider::route_to(const HostAddress& host) noexcept
 
 Result<std::vector<backend::DeviceSummary>> MemoryProvider::devices() const noexcept {
     std::vector<backend::DeviceSummary> devices;
-    for (std::uint32_t index = 0; index < device_count_; ++index) devices.push_back({name_of(index), host_of(index)});
+    for (std::uint32_t index = 0; index < number_of_devices; ++index)
+        devices.push_back({name_of(index), host_of(index)});
     return devices;
 }
 

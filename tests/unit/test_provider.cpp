@@ -30,10 +30,6 @@ public:
         : name_(name), devices_(std::move(devices)) {}
 
     std::string_view name() const noexcept override { return name_; }
-    Result<std::uint32_t> device_count() const noexcept override {
-        if (!failure.ok()) return failure;
-        return static_cast<std::uint32_t>(devices_.size());
-    }
     Result<std::unique_ptr<backend::Device>> open(std::uint32_t, DeviceObserver&) noexcept override {
         return Status(Code::SystemError, "opens nothing");
     }

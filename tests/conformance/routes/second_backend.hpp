@@ -13,7 +13,6 @@ namespace viaduct::testing {
 class SecondProvider final : public backend::Provider {
 public:
     std::string_view name() const noexcept override { return "second"; }
-    Result<std::uint32_t> device_count() const noexcept override { return memory_.device_count(); }
     Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver &observer) noexcept override {
         return memory_.open(index, observer);
     }
