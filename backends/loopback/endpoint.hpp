@@ -17,13 +17,7 @@ public:
     Endpoint(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
 
-    Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override {
-        return send_.post(requests, posted);
-    }
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
-    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
-        return receive_.post(requests, posted);
-    }
     pid_t peer_process() const noexcept override { return peer_process_.load(std::memory_order_relaxed); }
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const ConnectParameters& parameters) noexcept override;

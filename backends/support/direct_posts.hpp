@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls of an endpoint that post one request of a common kind, for backends whose queues have a short path for
-// them.
+// The calls of an endpoint that post requests, for backends whose queues have a short path for one of a common kind.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "core/backend.hpp"
 
@@ -13,6 +14,12 @@ namespace viaduct::support {
 template <class Self>
 class DirectPosts : public backend::Endpoint {
 public:
+    Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override {
+        return self().send_.post(requests, posted);
+    }
+    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
+        return self().receive_.post(requests, posted);
+    }
     const Status* post_send(const SendRequest& request) noexcept override { return self().send_.post(request); }
     const Status* post_receive(const ReceiveRequest& request) noexcept override {
         return self().receive_.post(request);

@@ -28,13 +28,7 @@ public:
     static Result<std::unique_ptr<Endpoint>> create(Device& device, const backend::EndpointInit& init);
     ~Endpoint() override;
 
-    Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override {
-        return send_.post(requests, posted);
-    }
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override;
-    Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
-        return receive_.post(requests, posted);
-    }
     std::uint32_t outstanding(QueueKind queue) const noexcept override;
     std::uint32_t last_outstanding(QueueKind queue) const noexcept override {
         return queue == QueueKind::Send ? send_.outstanding() : receive_.outstanding();
