@@ -11,7 +11,8 @@ namespace {
 constexpr wire::Limits limits{.max_transfer_bytes = 1 << 20, .max_window = 256};
 
 wire::PerfHello good_perf_hello() {
-    return {.terms = {.test = Test::Rate, .window = 16, .max_size = 4096}, .landing = {.address = 4096, .key = 1, .bytes = 4096}};
+    return {.terms = {.test = Test::Rate, .window = 16, .max_size = 4096},
+            .landing = {.address = 4096, .key = 1, .bytes = 4096}};
 }
 
 template <class Message>
