@@ -2,7 +2,8 @@
 #include "tools/port/call.hpp"
 
 #include <algorithm>
-#include <charconv>
+
+#include "core/base/numbers.hpp"
 
 namespace viaduct::port {
 namespace {
@@ -11,9 +12,8 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
     const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
     if (hexadecimal) text.remove_prefix(2);
     std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
-    const std::string_view suffix = text.substr(static_cast<std::size_t>(end - text.data()));
-    if (error != std::errc() || suffix.find_first_not_of("uUlL") != std::string_view::npos) return std::nullopt;
+    if (!take_number(text, value, hexadecimal ? 16 : 10)) return std::nullopt;
+    if (text.find_first_not_of("uUlL") != std::string_view::npos) return std::nullopt;  // the suffix
     return value;
 }
 

@@ -2,12 +2,12 @@
 #include "tools/port/trace.hpp"
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/numbers.hpp"
 #include "tools/port/mapping.hpp"
 
 namespace viaduct::port {
@@ -46,12 +46,11 @@ std::optional<Record> read_text(std::string_view line) {
     Record record{.call = rest.substr(0, parenthesis), .operation = between(rest, "operation=", ",) "), .times = 1};
     const std::size_t folded = rest.rfind(times);
     if (folded == std::string_view::npos) return record;
-    const std::string_view number = rest.substr(folded + times.size());
+    std::string_view behind = rest.substr(folded + times.size());
     std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    const std::string_view behind = number.substr(static_cast<std::size_t>(end - number.data()));
+    const bool counts = take_number(behind, value);
     const bool duration = behind.starts_with(" <") && behind.find_first_not_of("0123456789.", 2) + 1 == behind.size();
-    if (error == std::errc() && duration) record.times = value;
+    if (counts && duration) record.times = value;
     return record;
 }
 
