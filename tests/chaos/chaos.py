@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""chaos.py BUILD SECONDS [SEED]: processes of random APIs connect to each other over loopback and tcp and exchange
+"""chaos.py BUILD SECONDS SEED [guest]: processes of random APIs connect to each other over loopback and tcp and exchange
 checked data, while they are stopped and killed, fork and become other programs, run out of resources, and lose their
-links. docs/reliability.md says what is checked. All choices are made from the seed."""
+links. docs/reliability.md says what is checked. All choices are made from the seed. With `guest`, which is for the
+virtual machine of tests/vm, there are connections over verbs, too, but the links stay as they are."""
 import collections
 import pathlib
 import random
@@ -10,12 +11,13 @@ import signal
 import sys
 import time
 
-from fleet import APIS, CONNECTED, EXECUTE, FINISH, RUN, Failed, Fleet
-from hosts import DEVICES, FAR, NEAR, Hosts, become_ordinary, enter
+from fleet import APIS, CONNECTED, EXECUTE, FINISH, MIXED, RUN, STREAM, Failed, Fleet
+from hosts import DEVICES, FAR, NEAR, Guest, Hosts, become_ordinary, enter
 
 PLACES = [("loopback", NEAR)] * 3 + [("tcp", NEAR)] * 2 + [("tcp", FAR)] * 2
+GUEST_PLACES = [("loopback", NEAR)] * 2 + [(backend, host) for backend in ("tcp", "verbs") for host in (NEAR, FAR)]
 PAIRS = 5  # of each backend
-NOTICE_NS = 100_000_000  # until the death of a peer is noticed
+NOTICE_NS = {"loopback": 100_000_000, "tcp": 100_000_000, "verbs": 1_000_000_000}  # the death of a peer
 CALL_NS = 12_000_000_000  # a call that takes longer hangs; connecting may take 5 s
 STUCK_NS = 20_000_000_000  # a pair that exchanges nothing for so long is stuck
 TCP_TIMEOUT_MS = 2000  # VIADUCT_TCP_TIMEOUT_MS
@@ -30,22 +32,23 @@ def now():
 
 
 class Chaos:
-    def __init__(self, workers, seed):
-        self.fleet, self.random = workers, random.Random(seed)
+    def __init__(self, workers, seed, links_change):
+        self.fleet, self.random, self.links_change = workers, random.Random(seed), links_change
         self.counts, self.slowest = collections.Counter(), collections.Counter()
         self.later = []  # what is to be done at a time
         self.line = None  # of BAD_LINES
-        self.lines = [line for line in BAD_LINES if self.add_line(line)]
+        self.lines = [line for line in BAD_LINES if links_change and self.add_line(line)]
         self.link_until = 0  # until when the link is no excuse
         self.cut_since = None
 
     # ---- Beginning ---------------------------------------------------------------------------------------------------
 
     def begin(self):
-        for backend in "loopback", "tcp":
+        for backend in sorted({worker.backend for worker in self.fleet.workers}):
             workers = [worker for worker in self.fleet.workers if worker.backend == backend]
-            for _ in range(PAIRS):
-                self.fleet.pair(self.random.choice(workers), self.random.choice(workers))
+            for number in range(PAIRS):
+                traffic = MIXED if number else STREAM
+                self.fleet.pair(self.random.choice(workers), self.random.choice(workers), traffic)
         for worker in self.fleet.workers:
             self.launch(worker)
 
@@ -62,7 +65,7 @@ class Chaos:
     def act(self):
         worker = self.random.choice([worker for worker in self.fleet.workers if worker.sessions])
         kind = self.random.choices(["kill", "stop", "execute", "leave", "cut", "sever", "spoil"],
-                                   [8, 5, 3, 1, 1, 0.25, 1])[0]
+                                   [8, 5, 3, 1] + ([1, 0.25, 1] if self.links_change else [0, 0, 0]))[0]
         getattr(self, kind)(worker)
 
     def at(self, seconds, action, *arguments):
@@ -203,7 +206,7 @@ class Chaos:
     def await_notice(self, worker, peer, connections, start, dead, delay, calm_since):
         """Time for which its threads, or children of the dead, wait for a processor is not that of the library."""
         by_link = peer.worker.host != worker.host and (self.line or self.cut_since or now() < self.link_until)
-        limit = LINK_NS if by_link else NOTICE_NS
+        limit = LINK_NS if by_link else NOTICE_NS[worker.backend]
         while peer.ended < start and peer.state == CONNECTED and peer.connections == connections:
             late = now() - dead - limit
             if peer.worker.scarce > start or peer.worker.calm_since != calm_since:
@@ -306,21 +309,20 @@ class Chaos:
 
 
 def main():
-    build, seconds = pathlib.Path(sys.argv[1]).resolve(), float(sys.argv[2])
-    if len(sys.argv) < 4:
-        sys.argv.append(str(random.randrange(2**32)))
-    seed = int(sys.argv[3])
-    become_ordinary(build / "tests/chaos/vipl_worker")
-    enter()
+    build, seconds, seed = pathlib.Path(sys.argv[1]).resolve(), float(sys.argv[2]), int(sys.argv[3])
+    in_guest = sys.argv[4:] == ["guest"]
+    if not in_guest:
+        become_ordinary(build / "tests/chaos/vipl_worker")
+        enter()
     print(f"chaos: seed {seed}", flush=True)
-    with Hosts() as hosts:
+    with Guest() if in_guest else Hosts() as hosts:
         hosts.settings["VIADUCT_TCP_TIMEOUT_MS"] = str(TCP_TIMEOUT_MS)
-        with Fleet(build, hosts, PLACES) as workers:
-            chaos = Chaos(workers, seed)
+        with Fleet(build, hosts, GUEST_PLACES if in_guest else PLACES) as workers:
+            chaos = Chaos(workers, seed, links_change=not in_guest)
             try:
                 chaos.run(seconds)
             except Failed as failure:
-                print(f"{failure}\nchaos: FAILED; to repeat: ./dev chaos {seconds:g} {seed}")
+                print(f"{failure}\nchaos: FAILED; to repeat: ./dev chaos {'vm ' * in_guest}{seconds:g} {seed}")
                 return 1
             print(chaos.summary(seed))
     return 0

@@ -18,8 +18,9 @@ from hosts import ADDRESSES, DEVICES, Failed, check  # noqa: E402, from that dir
 APIS = "vipl", "dat", "rpma"
 BOARD_BYTES, SESSIONS_AT = 16384, 4096  # as in worker.c, like what follows
 WORKER, SESSION = struct.Struct("=5Q"), struct.Struct("=24s11Q")
-RUN, FINISH, EXECUTE = range(3)
+RUN, FINISH, EXECUTE, PAUSE = range(4)
 APART, CONNECTING, CONNECTED = range(3)
+MIXED, STREAM = range(2)  # traffic
 BASE_PORT = 7500
 LAST_LINES = 40
 LEAVING_S = 30  # until a worker that is told to leave has left
@@ -71,10 +72,10 @@ class Session(Fields):
     NAMES = ["since", "state", "connections", "ended", "progress", "messages", "bytes", "opened", "losses", "cancelled",
              "round_trips_ns"]
 
-    def __init__(self, board, index, worker, port):
+    def __init__(self, board, index, worker, port, traffic):
         self.start = SESSIONS_AT + index * SESSION.size
         super().__init__(board, self.start + 24, self.NAMES)
-        self.index, self.worker, self.port, self.peer = index, worker, port, None
+        self.index, self.worker, self.port, self.traffic, self.peer = index, worker, port, traffic, None
         self.excused = 0  # until when the loss of its connection is no surprise
         worker.sessions.append(self)
 
@@ -92,7 +93,7 @@ class Session(Fields):
         self.peer, peer.peer = peer, self
 
     def arguments(self, is_server):
-        return f"{self.index}:{'s' if is_server else 'c'}:{self.port}:{self.peer.worker.address}"
+        return f"{self.index}:{self.traffic}:{'s' if is_server else 'c'}:{self.port}:{self.peer.worker.address}"
 
 
 class Worker(Fields):
@@ -119,7 +120,7 @@ class Worker(Fields):
             session.set("state", APART)
             session.set("since", 0)
         settings = {"VIADUCT_BACKEND": self.backend, "VIADUCT_DEVICE": None, "VIADUCT_LOG": "info",
-                    "VIADUCT_CONNECT_RETRY_MS": "2000"}
+                    "VIADUCT_CONNECT_RETRY_MS": "2000", "LD_PRELOAD": os.environ.get("CHAOS_PRELOAD")}
         self.process = self.fleet.hosts.start(self.host, command, settings, stdout=subprocess.PIPE, bufsize=0,
                                               stderr=subprocess.STDOUT, pass_fds=[self.fleet.file])
         os.set_blocking(self.process.stdout.fileno(), False)
@@ -171,9 +172,9 @@ class Fleet:
         self.sessions = []
         self.files_before = self.files()
 
-    def pair(self, server, client):
+    def pair(self, server, client, traffic=MIXED):
         port = BASE_PORT + len(self.sessions)
-        ends = [Session(self.board, len(self.sessions) + number, worker, port)
+        ends = [Session(self.board, len(self.sessions) + number, worker, port, traffic)
                 for number, worker in enumerate((server, client))]
         server.servers.add(ends[0])
         ends[0].join(ends[1])
@@ -211,10 +212,13 @@ class Fleet:
             command = self.hosts.run(host, "cat", "/proc/net/unix", "/proc/net/tcp")
             left += [f"socket '{line}' on host {host}" for line in command.splitlines() if "viaduct" in line
                      or line.split()[3:4] in (["01"], ["0A"])]
+        if any(worker.backend == "verbs" for worker in self.workers):
+            left += [f"{kind} '{line}'" for kind in ("cm_id", "qp", "mr", "pd")
+                     for line in self.hosts.run(NEAR, "rdma", "resource", "show", kind).splitlines() if " pid " in line]
         return left
 
     def orphans(self):
-        own = {worker.process.pid for worker in self.workers if worker.process} | {self.hosts.holder.pid}
+        own = {process.pid for process in (self.hosts.holder, *(worker.process for worker in self.workers)) if process}
         children = pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
         for child in {int(child) for child in children.split()} - own:
             try:

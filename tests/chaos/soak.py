@@ -5,6 +5,7 @@ hours, over loopback and over tcp between two hosts. What each process uses is s
 as curves (SVG) to the directory. It fails if anything grows; docs/reliability.md has the rule."""
 import collections
 import csv
+import itertools
 import math
 import os
 import pathlib
@@ -13,7 +14,7 @@ import statistics
 import sys
 import time
 
-from fleet import APIS, Failed, Fleet
+from fleet import APIS, MIXED, PAUSE, RUN, STREAM, Failed, Fleet
 from hosts import FAR, NEAR, Hosts, enter
 
 SAMPLES = 240  # in all
@@ -25,6 +26,11 @@ TOLERATED = {"rss": (512, 0.03), "pss": (512, 0.03), "descriptors": (0.5, 0), "m
              "latency": (50, 0.5)}
 TIMED_S = 600  # what passes in less time tells of the machine's other work rather than of ours
 TREND = 0.6  # Kendall's tau; below it the values go up and down, or have risen once, which makes at most 0.5
+TRAFFICS = {MIXED: "mixed", STREAM: "stream"}
+# Clients of each API take turns, or the processes would do little but wait for a processor: what they do, over which
+# backends at the same time, and for how many parts of a turn.
+TURNS = (MIXED, ("loopback", "tcp"), 8), (STREAM, ("loopback",), 3), (STREAM, ("tcp",), 1)
+TURN_S, LEAST_TURNS = 0.25, 80
 DEVIATIONS = 5  # at least, so that few values in random order show no trend
 MOST_COMPARED = 120  # samples of the second part
 
@@ -68,14 +74,17 @@ class Soak:
 
     def label(self, worker):
         role = "server" if worker.servers else "client"
-        return f"{worker.backend} {worker.api} {role}"
+        return f"{worker.backend} {worker.api} {TRAFFICS[worker.sessions[0].traffic]} {role}"
+
+    def clients(self):
+        return [session for worker in self.fleet.workers if not worker.servers for session in worker.sessions]
 
     def latency(self, session):
-        """The mean in microseconds since the last sample."""
+        """The mean in microseconds since the last sample, if there was a message."""
         now = session.messages, session.round_trips_ns
         before = self.before.get(session, (0, 0))
         self.before[session] = now
-        return (now[1] - before[1]) / 1000 / max(1, now[0] - before[0])
+        return (now[1] - before[1]) / 1000 / (now[0] - before[0]) if now[0] > before[0] else None
 
     def sample(self, at):
         for worker in self.fleet.workers:
@@ -88,14 +97,24 @@ class Soak:
             if not worker.servers:
                 values.append(self.latency(worker.sessions[0]))
             for series, value in zip(SERIES, values):
-                self.samples[self.label(worker), series].append((at, value))
+                if value is not None:
+                    self.samples[self.label(worker), series].append((at, value))
 
     def run(self, seconds):
-        interval = max(LEAST_INTERVAL_S, seconds / SAMPLES)
-        start = time.monotonic()
-        while (at := time.monotonic() - start) < seconds:
-            self.sample(at)
-            time.sleep(interval)
+        interval, part = max(LEAST_INTERVAL_S, seconds / SAMPLES), min(TURN_S, seconds / LEAST_TURNS)
+        start = next_turn = next_sample = time.monotonic()
+        turns = itertools.cycle(itertools.product(APIS, TURNS))
+        while (now := time.monotonic()) < start + seconds:
+            if now >= next_turn:
+                api, (traffic, backends, share) = next(turns)
+                next_turn = now + share * part
+                for session in self.clients():
+                    worker, active = session.worker, (session.traffic, session.worker.api) == (traffic, api)
+                    worker.set("order", RUN if active and worker.backend in backends else PAUSE)
+            if now >= next_sample:
+                self.sample(now - start)
+                next_sample = now + interval
+            time.sleep(max(0, min(next_turn, next_sample) - time.monotonic()))
 
     def growth(self):
         """Returns for each curve how much it has grown in the second half, by the median slope, and whether that is too
@@ -103,6 +122,8 @@ class Soak:
         for (label, series), points in self.samples.items():
             points = points[len(points) // 2:]
             points = points[::-(-len(points) // MOST_COMPARED)]
+            if series == "latency" and (not points or points[-1][0] - points[0][0] < TIMED_S):
+                continue
             if len(points) < 4:
                 raise Failed(f"{label}: only {len(points)} samples")
             slope, tau = trend(points)
@@ -110,8 +131,7 @@ class Soak:
             added = slope * seconds
             units, share = TOLERATED[series]
             tolerated = max(units, share * statistics.median(value for _, value in points))
-            judged = series != "latency" or seconds >= TIMED_S
-            yield label, series, slope, added, judged and added > tolerated and tau > least_trend(len(points))
+            yield label, series, slope, added, added > tolerated and tau > least_trend(len(points))
 
     def write(self, directory):
         directory.mkdir(parents=True, exist_ok=True)
@@ -140,11 +160,12 @@ class Soak:
 
 
 def soak(build, hours, directory):
-    places = [place for backend in ("loopback", "tcp") for _ in APIS
+    traffics = [traffic for _ in ("loopback", "tcp") for traffic in (MIXED, STREAM) for _ in APIS]
+    places = [place for backend in ("loopback", "tcp") for _ in traffics[::2]
               for place in ((backend, FAR if backend == "tcp" else NEAR), (backend, NEAR))]
     with Hosts() as hosts, Fleet(build, hosts, places) as fleet:
-        for number in range(0, len(places), 2):
-            fleet.pair(fleet.workers[number], fleet.workers[number + 1])
+        for traffic, server, client in zip(traffics, fleet.workers[::2], fleet.workers[1::2]):
+            fleet.pair(server, client, traffic)
         run = Soak(fleet)
         run.begin()
         try:
@@ -153,13 +174,13 @@ def soak(build, hours, directory):
             growth = list(run.growth())
         finally:
             run.write(directory)
-        clients = [session for worker in fleet.workers if not worker.servers for session in worker.sessions]
         wrong = [f"{label}: {series} grows by {slope * 3600:.3g} an hour, {added:.3g} in the second half"
                  for label, series, slope, added, failed in growth if failed]
         print("\n".join(f"FAILED {line}" for line in wrong), end="\n" if wrong else "")
-        worst = {series: max(slope for _, of, slope, _, _ in growth if of == series) * 3600 for series in SERIES}
+        worst = {series: max((slope for _, of, slope, _, _ in growth if of == series), default=0) * 3600
+                 for series in SERIES}
         slopes = ", ".join(f"{series} {slope:+.3g}" for series, slope in worst.items())
-        print(f"soak: {hours:g} h: {fleet.total('connections', clients)} connects, "
+        print(f"soak: {hours:g} h: {fleet.total('connections', run.clients())} connects, "
               f"{fleet.total('messages', fleet.sessions)} messages, {fleet.total('opened', fleet.sessions)} "
               f"registrations; largest slopes an hour: {slopes}; {len(wrong)} of {len(growth)} curves grow")
         return min(len(wrong), 1)

@@ -8,7 +8,8 @@
  *
  * BOARD is the descriptor of a memory file that is shared with the script (board.py describes it), WORKER the number of
  * this worker there, DISTURBED a number: 0 if there is to be no chaos. AT is the device, HOST its address. A SESSION is
- * INDEX:s:PORT for a server and INDEX:c:PORT:HOST for a client of it, where INDEX is its number on the board.
+ * INDEX:TRAFFIC:s:PORT for a server and INDEX:TRAFFIC:c:PORT:HOST for a client of it, where INDEX is its number on the
+ * board, and TRAFFIC that of what the two exchange.
  */
 #include "end.h"
 
@@ -16,6 +17,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -29,19 +31,22 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    window = 4, /* messages on their way in each direction */
-    queue_depth = 16,
-    payload_limit = 64 * 1024,
-    connect_timeout_ms = 5000,
-    sessions_of_a_worker = 16,
-    worst_messages = 200 /* of a connection */
-};
+enum { connect_timeout_ms = 5000, sessions_of_a_worker = 16 };
+
+/* What a client and a server exchange. */
+typedef struct {
+    unsigned window;  /* messages on their way in each direction */
+    unsigned payload; /* at most, in bytes; also what peers may access */
+    unsigned most;    /* messages of the client in a connection */
+    bool streams;     /* only messages, of which the server answers the last one of a window; or all, and RDMA */
+} Traffic;
+
+static const Traffic traffics[] = {{4, 64 * 1024, 10, false}, {256, 64, 20000, true}};
 
 /* ---- The board --------------------------------------------------------------------------------------------------- */
 
 typedef enum { APART, CONNECTING, CONNECTED } State;
-typedef enum { RUN, FINISH, EXECUTE } Order; /* of the script */
+typedef enum { RUN, FINISH, EXECUTE, PAUSE } Order; /* of the script; clients that pause do not connect */
 
 /* Only its own worker writes to it. Times are those of CLOCK_MONOTONIC, in nanoseconds. */
 typedef struct {
@@ -81,27 +86,20 @@ typedef enum { SEND, WRITE, READ } Operation;
 typedef struct {
     uint64_t number, operation, length; /* of this message and of the data that it tells of */
     uint64_t pattern;                   /* what they are made of */
-    uint64_t last;                      /* the client ends the connection after the answer */
+    uint64_t asks, last;                /* for an answer, after which the client may end the connection */
     uint64_t area_pattern;
     Key key; /* of the memory */
 } Header;
 
 typedef struct {
     Header header;
-    uint8_t payload[payload_limit];
+    uint8_t payload[];
 } Message;
-
-/* What peers may access, and what is sent and received. */
-typedef struct {
-    Message sent[window], received[window];
-    uint8_t target[window][payload_limit]; /* of the peer's writes */
-    uint8_t area[payload_limit];           /* for the peer's reads */
-    uint8_t fetched[payload_limit];
-} Memory;
 
 typedef struct {
     End end;
-    Memory* memory;
+    const Traffic* traffic;
+    uint8_t* memory; /* places; peers may access it */
     SessionBoard* shown;
     pthread_t thread;
     int index;
@@ -170,7 +168,6 @@ typedef struct {
     bool succeeded;
     Done done;
     const char* event;
-    atomic_bool finished;
 } Wait;
 
 static void* wait_once(void* argument) {
@@ -186,10 +183,10 @@ static void* wait_once(void* argument) {
     return NULL;
 }
 
-static void* wait_and_say(void* argument) {
-    wait_once(argument);
-    ((Wait*)argument)->finished = true;
-    return NULL;
+static bool ends_within(pthread_t thread, long us, void** result) {
+    const uint64_t end = now() + (uint64_t)us * 1000;
+    const struct timespec deadline = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
+    return pthread_clockjoin_np(thread, result, CLOCK_MONOTONIC, &deadline) == 0;
 }
 
 /* Waits in a thread that is cancelled after some time: servers wait for clients until the worker leaves. Returns false
@@ -197,15 +194,16 @@ static void* wait_and_say(void* argument) {
 static bool wait_in_thread(Wait* wait, long patience_us) {
     pthread_t thread;
     void* result = NULL;
-    wait->finished = false;
-    if (pthread_create(&thread, NULL, wait_and_say, wait) != 0) { /* threads are scarce */
+    if (pthread_create(&thread, NULL, wait_once, wait) != 0) { /* threads are scarce */
         pause_us(1000);
         return false;
     }
-    if (wait->kind != TAKE) pause_us(patience_us);
-    while (wait->kind == TAKE && !wait->finished && !leaving()) pause_us(1000);
-    pthread_cancel(thread);
-    pthread_join(thread, &result);
+    bool ended = ends_within(thread, patience_us, &result);
+    while (wait->kind == TAKE && !ended && !leaving()) ended = ends_within(thread, 10000, &result);
+    if (!ended) {
+        pthread_cancel(thread);
+        pthread_join(thread, &result);
+    }
     if (result == PTHREAD_CANCELED) ++me->shown->cancelled;
     return result != PTHREAD_CANCELED;
 }
@@ -272,11 +270,36 @@ static void check_data(const char* what, uint64_t number, const uint8_t* at, siz
     }
 }
 
-static size_t place(const void* part) { return (size_t)((const uint8_t*)part - (const uint8_t*)me->memory); }
+/* ---- Places in the memory ---------------------------------------------------------------------------------------- */
+
+static size_t message_bytes(const Traffic* traffic) { return sizeof(Header) + traffic->payload; }
+
+static size_t sent_at(uint64_t number) { return number % me->traffic->window * message_bytes(me->traffic); }
+
+static size_t received_at(uint64_t number) {
+    return me->traffic->window * message_bytes(me->traffic) + sent_at(number);
+}
+
+/* For the peer's writes. */
+static size_t target_at(uint64_t number) {
+    return received_at(0) + me->traffic->window * message_bytes(me->traffic) +
+           number % me->traffic->window * me->traffic->payload;
+}
+
+/* For the peer's reads, and what such reads have fetched. */
+static size_t area_at(void) { return target_at(0) + me->traffic->window * (size_t)me->traffic->payload; }
+static size_t fetched_at(void) { return area_at() + me->traffic->payload; }
+
+static size_t memory_bytes(const Traffic* traffic) {
+    return 2 * traffic->window * message_bytes(traffic) + (traffic->window + 2) * (size_t)traffic->payload;
+}
+
+/* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
 static size_t draw_length(void) {
-    const unsigned kind = below(&me->random, 8);
-    return 1 + below(&me->random, kind < 4 ? 64 : kind < 7 ? 4096 : payload_limit);
+    const unsigned limits[] = {64, 64, 64, 64, 4096, 4096, 4096, UINT_MAX};
+    const unsigned limit = limits[below(&me->random, 8)], most = me->traffic->payload;
+    return 1 + below(&me->random, limit < most ? limit : most);
 }
 
 static bool await_sends(unsigned left) {
@@ -287,44 +310,47 @@ static bool await_sends(unsigned left) {
 }
 
 static bool post_receive(uint64_t number) {
-    if (!DO(end_post_receive, &me->end, place(&me->memory->received[number % window]), sizeof(Message), number))
-        return false;
+    if (!DO(end_post_receive, &me->end, received_at(number), message_bytes(me->traffic), number)) return false;
     ++me->receives;
     return true;
 }
 
 static bool fetch(uint64_t number) {
-    const size_t length = payload_limit; /* the pattern is checked from its beginning */
-    if (!DO(end_post_read, &me->end, place(me->memory->fetched), place(me->memory->area), length, number)) return false;
+    const size_t length = draw_length(); /* the pattern is checked from its beginning */
+    uint8_t* const fetched = me->memory + fetched_at();
+    if (!DO(end_post_read, &me->end, fetched_at(), area_at(), length, number)) return false;
     ++me->sends;
     if (!await_sends(0)) return false;
-    check_data("the read before message", number, me->memory->fetched, length, me->peers_area);
-    memset(me->memory->fetched, 0, length);
+    check_data("the read before message", number, fetched, length, me->peers_area);
+    memset(fetched, 0, length);
     return true;
 }
 
+static Message* message_at(size_t place) { return (Message*)(void*)(me->memory + place); }
+
 /* Sends a message, perhaps after a write or a read of which it tells. */
-static bool send_message(uint64_t number, bool last) {
-    Message* const message = &me->memory->sent[number % window];
-    const Operation operation = number == 0 ? SEND : (Operation)below(&me->random, 3);
-    if (!await_sends(window - 1)) return false; /* the message before, in the same place, has left */
+static bool send_message(uint64_t number, bool asks, bool last) {
+    Message* const message = message_at(sent_at(number));
+    const Operation operation = number == 0 || me->traffic->streams ? SEND : (Operation)below(&me->random, 3);
+    if (!await_sends(me->traffic->window - 1)) return false; /* the message before, in the same place, has left */
     message->header = (Header){.number = number,
                                .operation = operation,
                                .length = operation == READ ? 0 : draw_length(),
                                .pattern = next(&me->random),
+                               .asks = asks,
                                .last = last,
                                .area_pattern = me->own_area};
-    const size_t length = message->header.length, slot = number % window;
+    const size_t length = message->header.length;
     DO(end_describe, &me->end, &message->header.key);
     fill(message->payload, length, message->header.pattern);
     if (operation == READ && !fetch(number)) return false;
     if (operation == WRITE) {
-        if (!DO(end_post_write, &me->end, place(message->payload), place(me->memory->target[slot]), length, number))
+        if (!DO(end_post_write, &me->end, sent_at(number) + sizeof *message, target_at(number), length, number))
             return false;
         ++me->sends;
     }
     const size_t size = sizeof message->header + (operation == SEND ? length : 0);
-    if (!DO(end_post_send, &me->end, place(message), size, number)) return false;
+    if (!DO(end_post_send, &me->end, sent_at(number), size, number)) return false;
     ++me->sends;
     me->shown->bytes += length;
     return true;
@@ -332,8 +358,7 @@ static bool send_message(uint64_t number, bool last) {
 
 /* Returns the next message, which is in its place until the next one of its place is expected. */
 static const Header* receive_message(uint64_t number) {
-    const size_t slot = number % window;
-    Message* const message = &me->memory->received[slot];
+    Message* const message = message_at(received_at(number));
     Done done;
     if (!await_work(RECEIVED, &done) || !done.succeeded) return NULL;
     const Header* const header = &message->header;
@@ -344,7 +369,7 @@ static const Header* receive_message(uint64_t number) {
         _exit(3);
     }
     check_data(carries ? "message" : "the write before message", number,
-               carries ? message->payload : me->memory->target[slot], header->length, header->pattern);
+               carries ? message->payload : me->memory + target_at(number), header->length, header->pattern);
     if (number == 0) {
         DO(end_learn, &me->end, &header->key);
         me->peers_area = header->area_pattern;
@@ -357,26 +382,30 @@ static const Header* receive_message(uint64_t number) {
 /* ---- A connection ------------------------------------------------------------------------------------------------ */
 
 static bool talk_as_client(void) {
-    const uint64_t count = 1 + below(&me->random, worst_messages);
-    for (uint64_t first = 0, batch = 1; first < count; first += batch, batch = 1 + below(&me->random, window)) {
-        const uint64_t start = now(), end = first + batch < count ? first + batch : count;
-        for (uint64_t number = first; number < end; ++number)
-            if (!send_message(number, number + 1 == count)) return false;
-        for (uint64_t number = first; number < end; ++number)
-            if (receive_message(number) == NULL || !post_receive(number + window)) return false;
+    const unsigned window = me->traffic->window;
+    const uint64_t count = 1 + below(&me->random, me->traffic->most);
+    uint64_t sent = 0, answered = 0;
+    for (uint64_t batch = 1; sent < count; batch = 1 + below(&me->random, window)) {
+        const uint64_t start = now(), end = sent + batch < count ? sent + batch : count;
+        const uint64_t answers = answered + (me->traffic->streams ? 1 : end - sent);
+        for (; sent < end; ++sent)
+            if (!send_message(sent, !me->traffic->streams || sent + 1 == end, sent + 1 == count)) return false;
+        for (; answered < answers; ++answered)
+            if (receive_message(answered) == NULL || !post_receive(answered + window)) return false;
         me->shown->round_trips_ns += now() - start;
-        if (end == count) break;
     }
     return await_sends(0);
 }
 
 static bool talk_as_server(void) {
     bool last = false;
-    for (uint64_t number = 0; !last; ++number) {
+    for (uint64_t number = 0, answers = 0; !last; ++number) {
         const Header* const header = receive_message(number);
         if (header == NULL) return false;
+        const bool asks = header->asks;
         last = header->last;
-        if (!post_receive(number + window) || !send_message(number, false)) return false;
+        if (!post_receive(number + me->traffic->window)) return false;
+        if (asks && !send_message(answers++, false, false)) return false;
     }
     return await_sends(0);
 }
@@ -419,9 +448,8 @@ static void lose(void) {
 }
 
 static bool post_first_receives(void) {
-    for (uint64_t number = 0; number < window; ++number) {
-        const size_t at = place(&me->memory->received[number]);
-        if (!DO(end_early_receive, &me->end, at, sizeof(Message), number)) return false;
+    for (uint64_t number = 0; number < me->traffic->window; ++number) {
+        if (!DO(end_early_receive, &me->end, received_at(number), message_bytes(me->traffic), number)) return false;
         ++me->receives;
     }
     return true;
@@ -464,9 +492,9 @@ static bool connect_once(void) {
 static bool open_device(void) {
     const Setup setup = {.at = device,
                          .memory = me->memory,
-                         .bytes = sizeof *me->memory,
+                         .bytes = memory_bytes(me->traffic),
                          .for_peers = true,
-                         .depth = queue_depth,
+                         .depth = 4 * me->traffic->window,
                          .timeout_ms = connect_timeout_ms};
     me->problem[0] = '\0';
     me->shortages = board->shortages;
@@ -483,11 +511,16 @@ static void close_device(void) {
     me->problem[0] = '\0';
 }
 
+static void await_turn(void) {
+    while (board->order == PAUSE) pause_us(10000);
+}
+
 static void* run_session(void* argument) {
     me = argument;
     while (!leaving()) {
+        await_turn();
         if (open_device())
-            while (connect_once() && !leaving() && below(&me->random, 8) != 0) continue;
+            while (connect_once() && !leaving() && below(&me->random, 8) != 0) await_turn();
         else
             pause_us(5000);
         close_device();
@@ -548,7 +581,7 @@ static void starve(uint64_t* random) {
 static void live_as_child(unsigned kind) {
     static End own;
     static uint8_t memory[4096];
-    const Setup setup = {.at = device, .memory = memory, .bytes = sizeof memory, .depth = queue_depth};
+    const Setup setup = {.at = device, .memory = memory, .bytes = sizeof memory, .depth = 16};
     if (kind == 1) pause_us(300000);
     if (kind == 2) execlp("sleep", "sleep", "0.3", (char*)NULL);
     if (kind == 3) {
@@ -641,14 +674,20 @@ static void* new_memory(size_t bytes, bool shareable) {
 
 static void add_session(char* text, uint64_t* random) {
     Session* const session = new_memory(sizeof *session, false);
-    char kind = 0;
-    if (sscanf(text, "%d:%c:%7[0-9]:%15s", &session->index, &kind, session->port, session->host) < 3) _exit(2);
-    session->is_server = kind == 's';
+    unsigned traffic = 0;
+    char role = 0;
+    if (sscanf(text, "%d:%u:%c:%7[0-9]:%15s", &session->index, &traffic, &role, session->port, session->host) < 4 ||
+        traffic >= sizeof traffics / sizeof *traffics)
+        _exit(2);
+    session->traffic = &traffics[traffic];
+    session->is_server = role == 's';
     session->random = next(random);
-    session->memory = new_memory(sizeof *session->memory, below(random, 2) == 0);
+    session->memory = new_memory(memory_bytes(session->traffic), below(random, 2) == 0);
     session->shown = (SessionBoard*)(void*)(shared + board_sessions_at) + session->index;
     session->own_area = next(random);
-    fill(session->memory->area, payload_limit, session->own_area);
+    me = session;
+    fill(session->memory + area_at(), session->traffic->payload, session->own_area);
+    me = NULL;
     session->shown->state = APART;
     session->shown->progress = now();
     sessions[session_count++] = session;

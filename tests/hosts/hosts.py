@@ -16,7 +16,8 @@ belong to processes, so any number of commands can run at the same time, and not
 An ordinary user needs user namespaces. The exit status is 77, for "skipped", if there are no namespaces or no
 veth devices; otherwise it is that of the first command that failed.
 
-Scripts in this directory import this file: enter() moves the script to host 1, and Hosts() makes host 2."""
+Scripts in this directory import this file: enter() moves the script to host 1, and Hosts() makes host 2. Within the
+virtual machine of tests/vm, Guest() has the hosts that are there."""
 import os
 import re
 import secrets
@@ -156,6 +157,20 @@ class Hosts:
 
     def __exit__(self, *_):
         self.close()
+
+
+class Guest(Hosts):
+    """Those of the virtual machine of tests/vm, which differ in their addresses only."""
+
+    def __init__(self):
+        self.holder = None
+        self.settings = {"VIADUCT_TCP_KEY_FILE": self.new_key()}
+
+    def command(self, host, command):
+        return super().command(NEAR, command)
+
+    def close(self):
+        pass
 
 
 class Program:

@@ -15,7 +15,7 @@
 #define END_OPENS_ADDRESSES false
 #define END_CONFIRMS_SENDS false /* on Reliable Delivery they have left */
 
-enum { end_ring = 8 };
+enum { end_ring = 256 };
 
 /* An address with a port as its discriminator, as DAT and librpma have it. */
 typedef union {
