@@ -190,7 +190,7 @@ class Chaos:
         for session in worker.sessions:
             peer = session.peer
             if peer.worker is not worker and session.state == peer.state == CONNECTED and not peer.worker.stopped \
-                    and peer.worker.scarce < now():
+                    and peer.worker.order != EXECUTE and peer.worker.scarce < now():
                 witnesses.append((peer, peer.connections, peer.worker.run_delays(), peer.worker.calm_since))
         start = now()
         self.excuse(worker, 60 * S)
@@ -201,6 +201,7 @@ class Chaos:
             self.excuse(worker, S)
             for peer, connections, delay, calm_since in witnesses:
                 self.await_notice(worker, peer, connections, start, dead, delay, calm_since)
+            self.excuse(worker, S)
         return wait
 
     def await_notice(self, worker, peer, connections, start, dead, delay, calm_since):
@@ -213,7 +214,9 @@ class Chaos:
                 return
             if late > 0 and late > peer.worker.delayed_since(delay) and not self.fleet.newborns():
                 raise peer.worker.failure(f"session {peer.index}, in {peer.call}, does not notice within "
-                                          f"{limit // 10**6} ms that {worker.name()} has been killed", True)
+                                          f"{limit // 10**6} ms that {worker.name()} has been killed: after "
+                                          f"{(now() - dead) // 10**6} ms, of which its threads have waited for "
+                                          f"{peer.worker.delayed_since(delay) // 10**6} ms", True)
             time.sleep(0.0005)  # looks at what the worker writes to shared memory
         self.counts["notices"] += 1
         if not by_link and peer.ended >= start:
