@@ -18,6 +18,7 @@ PLACES = [("loopback", NEAR)] * 3 + [("tcp", NEAR)] * 2 + [("tcp", FAR)] * 2
 GUEST_PLACES = [("loopback", NEAR)] * 2 + [(backend, host) for backend in ("tcp", "verbs") for host in (NEAR, FAR)]
 PAIRS = 5  # of each backend
 NOTICE_NS = {"loopback": 100_000_000, "tcp": 100_000_000, "verbs": 1_000_000_000}  # the death of a peer
+BUSY_NS = 5_000_000_000  # for so long, a peer whose threads run or wait for a processor may not notice it
 CALL_NS = 12_000_000_000  # a call that takes longer hangs; connecting may take 5 s
 STUCK_NS = 20_000_000_000  # a pair that exchanges nothing for so long is stuck
 TCP_TIMEOUT_MS = 2000  # VIADUCT_TCP_TIMEOUT_MS
@@ -205,14 +206,16 @@ class Chaos:
         return wait
 
     def await_notice(self, worker, peer, connections, start, dead, delay, calm_since):
-        """Time for which its threads, or children of the dead, wait for a processor is not that of the library."""
+        """Time for which its threads, or children of the dead, wait for a processor is not that of the library. What
+        a thread that still waits has waited is not known yet."""
         by_link = peer.worker.host != worker.host and (self.line or self.cut_since or now() < self.link_until)
         limit = LINK_NS if by_link else NOTICE_NS[worker.backend]
         while peer.ended < start and peer.state == CONNECTED and peer.connections == connections:
             late = now() - dead - limit
             if peer.worker.scarce > start or peer.worker.calm_since != calm_since:
                 return
-            if late > 0 and late > peer.worker.delayed_since(delay) and not self.fleet.newborns():
+            kept_busy = late < BUSY_NS and (peer.worker.is_runnable() or self.fleet.newborns())
+            if late > 0 and late > peer.worker.delayed_since(delay) and not kept_busy:
                 raise peer.worker.failure(f"session {peer.index}, in {peer.call}, does not notice within "
                                           f"{limit // 10**6} ms that {worker.name()} has been killed: after "
                                           f"{(now() - dead) // 10**6} ms, of which its threads have waited for "

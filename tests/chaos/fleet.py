@@ -13,7 +13,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/hosts"))
-from hosts import ADDRESSES, DEVICES, Failed, check  # noqa: E402, from that directory
+from hosts import ADDRESSES, DEVICES, NEAR, Failed, check  # noqa: E402, from that directory
 
 APIS = "vipl", "dat", "rpma"
 BOARD_BYTES, SESSIONS_AT = 16384, 4096  # as in worker.c, like what follows
@@ -141,6 +141,10 @@ class Worker(Fields):
     def run_delays(self):
         """For how long each of its threads has waited for a processor, in nanoseconds."""
         return {thread: delay for thread, (_, delay) in run_times(self.process.pid).items()}
+
+    def is_runnable(self):
+        return any("R (running)" in status_of(f"{self.process.pid}/task/{thread}")
+                   for thread in run_times(self.process.pid))
 
     def delayed_since(self, before):
         return sum(delay - before.get(thread, 0) for thread, delay in self.run_delays().items())
