@@ -189,10 +189,10 @@ class Chaos:
         """Returns a function that waits until the peers of a worker that has just been killed know of its end."""
         witnesses = []
         for session in worker.sessions:
-            peer = session.peer
-            if peer.worker is not worker and session.state == peer.state == CONNECTED and not peer.worker.stopped \
-                    and peer.worker.order != EXECUTE and peer.worker.scarce < now():
-                witnesses.append((peer, peer.connections, peer.worker.run_delays(), peer.worker.calm_since))
+            peer, other = session.peer, session.peer.worker
+            able = other is not worker and other in self.alive() and not other.stopped and other.order != EXECUTE
+            if able and session.state == peer.state == CONNECTED and other.scarce < now():
+                witnesses.append((peer, peer.connections, other.run_delays(), other.calm_since))
         start = now()
         self.excuse(worker, 60 * S)
 

@@ -40,48 +40,65 @@ int eventfd_write(int fd, uint64_t value) {
     return write(fd, &value, sizeof value) == sizeof value ? 0 : -1;
 }
 
+enum { most_pieces = 64 };
+
 typedef struct {
     long number; /* of the system call */
     pid_t process;
-    struct iovec local, remote;
+    unsigned long local_count, remote_count;
+    struct iovec local[most_pieces], remote[most_pieces];
 } Transfer;
 
-static ssize_t transfer(const Transfer* made) {
-    return syscall(made->number, made->process, &made->local, 1UL, &made->remote, 1UL, 0UL);
+static ssize_t transfer(long number, pid_t process, const struct iovec* local, unsigned long local_count,
+                        const struct iovec* remote, unsigned long remote_count) {
+    return syscall(number, process, local, local_count, remote, remote_count, 0UL);
 }
 
 static void* transfer_late(void* argument) {
+    const Transfer* const rest = argument;
     nanosleep(&(struct timespec){0, late_us * 1000}, NULL);
-    transfer(argument); /* fails if the memory is no more */
+    transfer(rest->number, rest->process, rest->local, rest->local_count, rest->remote, rest->remote_count);
     free(argument);
     return NULL;
 }
 
-static ssize_t begin(Transfer made) {
-    static atomic_uint calls;
+/* Leaves all but the first piece, by which the library knows the peer, to a thread. */
+static bool begin_late(Transfer rest) {
     pthread_t thread;
-    Transfer* const late = strikes("race", &calls, 50) ? malloc(sizeof *late) : NULL;
-    if (late == NULL) return transfer(&made);
-    *late = made;
-    if (pthread_create(&thread, NULL, transfer_late, late) != 0) {
-        free(late);
-        return transfer(&made);
-    }
-    pthread_detach(thread);
-    return (ssize_t)made.local.iov_len;
+    Transfer* const kept = malloc(sizeof *kept);
+    if (kept == NULL) return false;
+    *kept = rest;
+    const bool begun = pthread_create(&thread, NULL, transfer_late, kept) == 0;
+    if (begun)
+        pthread_detach(thread);
+    else
+        free(kept);
+    return begun;
 }
 
-/* The library passes one piece at a time. */
-ssize_t process_vm_readv(pid_t process, const struct iovec* local, unsigned long pieces, const struct iovec* remote,
-                         unsigned long remote_pieces, unsigned long flags) {
-    if (pieces != 1 || remote_pieces != 1)
-        return syscall(SYS_process_vm_readv, process, local, pieces, remote, remote_pieces, flags);
-    return begin((Transfer){SYS_process_vm_readv, process, *local, *remote});
+static ssize_t begin(long number, pid_t process, const struct iovec* local, unsigned long local_count,
+                     const struct iovec* remote, unsigned long remote_count) {
+    static atomic_uint calls;
+    if (local_count < 2 || local_count > most_pieces || remote_count < 2 || remote_count > most_pieces ||
+        !strikes("race", &calls, 4))
+        return transfer(number, process, local, local_count, remote, remote_count);
+    Transfer rest = {number, process, local_count - 1, remote_count - 1, {{0}}, {{0}}};
+    memcpy(rest.local, local + 1, rest.local_count * sizeof *local);
+    memcpy(rest.remote, remote + 1, rest.remote_count * sizeof *remote);
+    ssize_t length = transfer(number, process, local, 1, remote, 1);
+    if (length < 0 || !begin_late(rest)) return transfer(number, process, local, local_count, remote, remote_count);
+    for (unsigned long i = 0; i < rest.local_count; ++i) length += (ssize_t)rest.local[i].iov_len;
+    return length;
 }
 
-ssize_t process_vm_writev(pid_t process, const struct iovec* local, unsigned long pieces, const struct iovec* remote,
-                          unsigned long remote_pieces, unsigned long flags) {
-    if (pieces != 1 || remote_pieces != 1)
-        return syscall(SYS_process_vm_writev, process, local, pieces, remote, remote_pieces, flags);
-    return begin((Transfer){SYS_process_vm_writev, process, *local, *remote});
+ssize_t process_vm_readv(pid_t process, const struct iovec* local, unsigned long local_count,
+                         const struct iovec* remote, unsigned long remote_count, unsigned long flags) {
+    (void)flags; /* always 0 */
+    return begin(SYS_process_vm_readv, process, local, local_count, remote, remote_count);
+}
+
+ssize_t process_vm_writev(pid_t process, const struct iovec* local, unsigned long local_count,
+                          const struct iovec* remote, unsigned long remote_count, unsigned long flags) {
+    (void)flags;
+    return begin(SYS_process_vm_writev, process, local, local_count, remote, remote_count);
 }
