@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""chaos.py BUILD SECONDS SEED [guest]: processes of random APIs connect to each other over loopback and tcp and exchange
-checked data, while they are stopped and killed, fork and become other programs, run out of resources, and lose their
-links. docs/reliability.md says what is checked. All choices are made from the seed. With `guest`, which is for the
-virtual machine of tests/vm, there are connections over verbs, too, but the links stay as they are."""
+"""chaos.py BUILD SECONDS SEED [guest]: processes of random APIs connect to each other over loopback and tcp and
+exchange checked data, while they are stopped and killed, fork and become other programs, run out of resources, and lose
+their links. docs/reliability.md says what is checked. All choices are made from the seed. With `guest`, which is for
+the virtual machine of tests/vm, there are connections over verbs, too, but the links stay as they are."""
 import collections
 import pathlib
 import random
