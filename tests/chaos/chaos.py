@@ -21,6 +21,7 @@ NOTICE_NS = {"loopback": 100_000_000, "tcp": 100_000_000, "verbs": 1_000_000_000
 BUSY_NS = 5_000_000_000  # for so long, a peer whose threads run or wait for a processor may not notice it
 CALL_NS = 12_000_000_000  # a call that takes longer hangs; connecting may take 5 s
 STUCK_NS = 20_000_000_000  # a pair that exchanges nothing for so long is stuck
+GUEST_FACTOR = 4  # its processors are emulated
 TCP_TIMEOUT_MS = 2000  # VIADUCT_TCP_TIMEOUT_MS
 LINK_NS = (TCP_TIMEOUT_MS + 1500) * 1_000_000  # until a link that is down is noticed
 BAD_LINES = (["netem", "delay", "2ms", "1ms", "loss", "1%", "reorder", "5%"],
@@ -33,12 +34,13 @@ def now():
 
 
 class Chaos:
-    def __init__(self, workers, seed, links_change):
-        self.fleet, self.random, self.links_change = workers, random.Random(seed), links_change
+    def __init__(self, workers, seed, in_guest):
+        self.fleet, self.random, self.links_change = workers, random.Random(seed), not in_guest
+        self.call_ns, self.stuck_ns = (GUEST_FACTOR * limit if in_guest else limit for limit in (CALL_NS, STUCK_NS))
         self.counts, self.slowest = collections.Counter(), collections.Counter()
         self.later = []  # what is to be done at a time
         self.line = None  # of BAD_LINES
-        self.lines = [line for line in BAD_LINES if links_change and self.add_line(line)]
+        self.lines = [line for line in BAD_LINES if self.links_change and self.add_line(line)]
         self.link_until = 0  # until when the link is no excuse
         self.cut_since = None
 
@@ -263,11 +265,11 @@ class Chaos:
             calm = max(worker.calm_since, session.peer.worker.calm_since)
             if session.peer.worker.stopped or self.cut_since:
                 continue
-            if session.since and time_now - max(session.since, calm) > CALL_NS:
+            if session.since and time_now - max(session.since, calm) > self.call_ns:
                 raise worker.failure(f"session {session.index} has been in {session.call} for "
                                      f"{(time_now - session.since) / S:.0f} s", True)
             peers_are_up = session.peer.worker.process and session.peer.worker.process.poll() is None
-            if peers_are_up and time_now - max(session.progress, calm) > STUCK_NS:
+            if peers_are_up and time_now - max(session.progress, calm) > self.stuck_ns:
                 raise worker.failure(f"session {session.index}, in {session.call}, has received nothing for "
                                      f"{(time_now - session.progress) / S:.0f} s", True)
 
@@ -324,7 +326,7 @@ def main():
     with Guest() if in_guest else Hosts() as hosts:
         hosts.settings["VIADUCT_TCP_TIMEOUT_MS"] = str(TCP_TIMEOUT_MS)
         with Fleet(build, hosts, GUEST_PLACES if in_guest else PLACES) as workers:
-            chaos = Chaos(workers, seed, links_change=not in_guest)
+            chaos = Chaos(workers, seed, in_guest)
             try:
                 chaos.run(seconds)
             except Failed as failure:

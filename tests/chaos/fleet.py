@@ -30,8 +30,8 @@ PR_SET_CHILD_SUBREAPER = 36
 def stacks_of(process):
     if not shutil.which("gdb"):
         return "(gdb would show the stacks)"
-    done = subprocess.run(["gdb", "-p", str(process), "-batch", "-ex", "thread apply all bt 14"], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    command = ["timeout", "60", "gdb", "-p", str(process), "-batch", "-ex", "thread apply all bt 14"]
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     return "\n".join(line for line in done.stdout.splitlines() if line.startswith(("#", "Thread")))
 
 

@@ -650,11 +650,23 @@ static int count(const char* directory) {
     return entries;
 }
 
+static void say_entries(const char* directory) {
+    DIR* const opened = opendir(directory);
+    for (struct dirent* entry; opened != NULL && (entry = readdir(opened)) != NULL;) {
+        char target[100] = "";
+        if (readlinkat(dirfd(opened), entry->d_name, target, sizeof target - 1) > 0) say("there: %s", target);
+    }
+    if (opened != NULL) closedir(opened);
+}
+
 /* Threads of the library may still be ending. */
 static bool is_left(int kind, int before) {
     int entries = count(traces[kind]);
     for (int i = 0; i < 200 && entries > before; ++i, entries = count(traces[kind])) pause_us(10000);
-    if (entries > before) say("left: %d entries of %s instead of %d", entries, traces[kind], before);
+    if (entries > before) {
+        say("left: %d entries of %s instead of %d", entries, traces[kind], before);
+        say_entries(traces[kind]);
+    }
     return entries > before;
 }
 
