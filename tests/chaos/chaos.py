@@ -16,7 +16,7 @@ from hosts import DEVICES, FAR, NEAR, Guest, Hosts, become_ordinary, enter
 
 PLACES = [("loopback", NEAR)] * 3 + [("tcp", NEAR)] * 2 + [("tcp", FAR)] * 2
 GUEST_PLACES = [("loopback", NEAR)] * 2 + [(backend, host) for backend in ("tcp", "verbs") for host in (NEAR, FAR)]
-PAIRS = 5  # of each backend
+PAIRS, GUEST_PAIRS = 5, 2  # of each backend
 NOTICE_NS = {"loopback": 100_000_000, "tcp": 100_000_000, "verbs": 1_000_000_000}  # the death of a peer
 BUSY_NS = 5_000_000_000  # for so long, a peer whose threads run or wait for a processor may not notice it
 CALL_NS = 12_000_000_000  # a call that takes longer hangs; connecting may take 5 s
@@ -35,8 +35,9 @@ def now():
 
 class Chaos:
     def __init__(self, workers, seed, in_guest):
-        self.fleet, self.random, self.links_change = workers, random.Random(seed), not in_guest
-        self.call_ns, self.stuck_ns = (GUEST_FACTOR * limit if in_guest else limit for limit in (CALL_NS, STUCK_NS))
+        self.fleet, self.random = workers, random.Random(seed)
+        self.links_change, self.pairs = not in_guest, GUEST_PAIRS if in_guest else PAIRS
+        self.slowness = GUEST_FACTOR if in_guest else 1
         self.counts, self.slowest = collections.Counter(), collections.Counter()
         self.later = []  # what is to be done at a time
         self.line = None  # of BAD_LINES
@@ -49,7 +50,7 @@ class Chaos:
     def begin(self):
         for backend in sorted({worker.backend for worker in self.fleet.workers}):
             workers = [worker for worker in self.fleet.workers if worker.backend == backend]
-            for number in range(PAIRS):
+            for number in range(self.pairs):
                 traffic = MIXED if number else STREAM
                 self.fleet.pair(self.random.choice(workers), self.random.choice(workers), traffic)
         for worker in self.fleet.workers:
@@ -186,6 +187,7 @@ class Chaos:
     def excuse(worker, for_ns):
         for session in worker.sessions:
             session.excused = session.peer.excused = now() + for_ns
+            session.peer.doomed = session.peer.connections
 
     def watch_end(self, worker):
         """Returns a function that waits until the peers of a worker that has just been killed know of its end."""
@@ -249,11 +251,12 @@ class Chaos:
             return
         if kind not in ("lost", "failed", "unopened"):
             raise worker.failure(line)
-        session, when = self.fleet.sessions[int(words[0])], int(words[1])
+        session, when, connection = self.fleet.sessions[int(words[0])], int(words[1]), int(words[2])
         peer = session.peer.worker
         by_link = worker.host != peer.host or kind == "unopened" and worker.host == FAR
         link = by_link and (self.cut_since or when < self.link_until)
-        if "scarce" in words or link or when < session.excused or kind == "lost" and peer.scarce + S > when:
+        by_peer = when < session.excused or connection == session.doomed
+        if "scarce" in words or link or by_peer or kind == "lost" and peer.scarce + S > when:
             self.counts["explained " + kind] += 1
             return
         raise worker.failure(f"nothing explains '{line}'; the last lines of {peer.name()} are\n"
@@ -265,11 +268,11 @@ class Chaos:
             calm = max(worker.calm_since, session.peer.worker.calm_since)
             if session.peer.worker.stopped or self.cut_since:
                 continue
-            if session.since and time_now - max(session.since, calm) > self.call_ns:
+            if session.since and time_now - max(session.since, calm) > self.slowness * CALL_NS:
                 raise worker.failure(f"session {session.index} has been in {session.call} for "
                                      f"{(time_now - session.since) / S:.0f} s", True)
             peers_are_up = session.peer.worker.process and session.peer.worker.process.poll() is None
-            if peers_are_up and time_now - max(session.progress, calm) > self.stuck_ns:
+            if peers_are_up and time_now - max(session.progress, calm) > self.slowness * STUCK_NS:
                 raise worker.failure(f"session {session.index}, in {session.call}, has received nothing for "
                                      f"{(time_now - session.progress) / S:.0f} s", True)
 
@@ -285,7 +288,7 @@ class Chaos:
                 item[1](*item[2])
             if now() >= next_act:
                 self.act()
-                next_act = now() + int(self.random.uniform(0.02, 0.4) * S)
+                next_act = now() + int(self.slowness * self.random.uniform(0.02, 0.4) * S)
             time.sleep(0.01)  # between looks at the board
         self.end()
 

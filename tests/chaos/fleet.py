@@ -76,7 +76,8 @@ class Session(Fields):
         self.start = SESSIONS_AT + index * SESSION.size
         super().__init__(board, self.start + 24, self.NAMES)
         self.index, self.worker, self.port, self.traffic, self.peer = index, worker, port, traffic, None
-        self.excused = 0  # until when the loss of its connection is no surprise
+        self.excused = 0  # until when the loss of a connection is no surprise
+        self.doomed = 0  # the connection that was lost with the peer's process
         worker.sessions.append(self)
 
     @property

@@ -434,8 +434,9 @@ static bool excused(uint64_t shortages) { return shortages % 2 == 1 || board->sh
 
 static void report(const char* what) {
     if (me->problem[0] == '\0') snprintf(me->problem, sizeof me->problem, "told by a completion");
-    say("%s %d %llu %s%s in %s: %s", what, me->index, (unsigned long long)now(),
-        excused(me->shortages) ? "scarce " : "", me->is_server ? "server" : "client", me->shown->call, me->problem);
+    say("%s %d %llu %llu %s%s in %s: %s", what, me->index, (unsigned long long)now(),
+        (unsigned long long)me->shown->connections, excused(me->shortages) ? "scarce " : "",
+        me->is_server ? "server" : "client", me->shown->call, me->problem);
 }
 
 /* If a completion has told of the end, an event does, too, and all other work completes. */
