@@ -97,6 +97,8 @@ class Chaos:
     def excuse_executed(self, worker):
         """The new program takes the order back when it runs."""
         going_on = worker.process.poll() is None and worker.order == EXECUTE
+        if going_on:
+            self.doom(worker)
         self.excuse(worker, 60 * S if going_on else S)
         if going_on:
             self.at(0.05, self.excuse_executed, worker)
@@ -187,6 +189,11 @@ class Chaos:
     def excuse(worker, for_ns):
         for session in worker.sessions:
             session.excused = session.peer.excused = now() + for_ns
+
+    @staticmethod
+    def doom(worker):
+        """What its peers have with it now will be lost, however long they are kept from noticing that."""
+        for session in worker.sessions:
             session.peer.doomed = session.peer.connections
 
     def watch_end(self, worker):
@@ -198,6 +205,7 @@ class Chaos:
             if able and session.state == peer.state == CONNECTED and other.scarce < now():
                 witnesses.append((peer, peer.connections, other.run_delays(), other.calm_since))
         start = now()
+        self.doom(worker)
         self.excuse(worker, 60 * S)
 
         def wait():
@@ -255,7 +263,7 @@ class Chaos:
         peer = session.peer.worker
         by_link = worker.host != peer.host or kind == "unopened" and worker.host == FAR
         link = by_link and (self.cut_since or when < self.link_until)
-        by_peer = when < session.excused or connection == session.doomed
+        by_peer = when < session.excused or kind != "unopened" and connection == session.doomed
         if "scarce" in words or link or by_peer or kind == "lost" and peer.scarce + S > when:
             self.counts["explained " + kind] += 1
             return
