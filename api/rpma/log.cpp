@@ -10,10 +10,10 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <mutex>
 
 #include "api/rpma/handles.hpp"
 #include "api/rpma/translate.hpp"
+#include "core/base/fork.hpp"
 
 namespace viaduct::rpma {
 namespace {
@@ -37,19 +37,27 @@ bool is_threshold(int threshold) noexcept {
     return threshold == RPMA_LOG_THRESHOLD || threshold == RPMA_LOG_THRESHOLD_AUX;
 }
 
+/// Held during syslog(3) and localtime_r(3), so that fork(2) waits: their locks would stay locked in the child.
+constinit ProcessMutex in_c_library;
+
 void write_to_stderr(const char* prefix, const char* text) noexcept {
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
     tm local{};
-    localtime_r(&now.tv_sec, &local);
+    {
+        const LockGuard lock(in_c_library);
+        localtime_r(&now.tv_sec, &local);
+    }
     std::array<char, 32> time{};
     std::strftime(time.data(), time.size(), "%b %d %H:%M:%S", &local);
     std::fprintf(stderr, "%s.%06ld [%d] %s%s", time.data(), now.tv_nsec / 1000, gettid(), prefix, text);
 }
 
 void write_to_syslog(const LevelName& level, const char* text) noexcept {
-    static std::once_flag opened;
-    std::call_once(opened, [] { openlog("rpma", LOG_PID, LOG_LOCAL7); });
+    static bool opened = false;
+    const LockGuard lock(in_c_library);
+    if (!opened) openlog("rpma", LOG_PID, LOG_LOCAL7);
+    opened = true;
     syslog(level.priority, "%s%s", level.prefix, text);
 }
 

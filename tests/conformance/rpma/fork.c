@@ -5,9 +5,11 @@
 #include "../support/children.h"
 #include "side.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
-enum { BYTES = 500 };
+enum { BYTES = 500, FORKS = 300, THREADS = 3 };
 
 static Pair pair;
 
@@ -140,6 +142,32 @@ TEST(fork__a_child_connects_to_its_parent) {
 }
 
 /* ---- Death of the parent ----------------------------------------------------------------------------------------- */
+
+/* ---- Other threads ----------------------------------------------------------------------------------------------- */
+
+static atomic_bool forked_enough;
+
+/* An error that is logged. */
+static void look_for_device(void) {
+    struct ibv_context *device = NULL;
+    CHECK_RC(rpma_utils_get_ibv_context(ANOTHER_HOST, RPMA_UTIL_IBV_CONTEXT_LOCAL, &device), RPMA_E_PROVIDER);
+}
+
+static void *keep_looking(void *unused) {
+    while (!forked_enough) look_for_device();
+    return unused;
+}
+
+TEST(fork__a_child_logs_although_threads_of_its_parent_did) {
+    pthread_t threads[THREADS];
+    CHECK_OK(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_ERROR));
+    for (int i = 0; i < THREADS; ++i) CHECK(pthread_create(&threads[i], NULL, keep_looking, NULL) == 0);
+    for (int i = 0; i < FORKS; ++i) join_child(start_child(look_for_device));
+    forked_enough = true;
+    for (int i = 0; i < THREADS; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+/* ---- The death of the parent ------------------------------------------------------------------------------------- */
 
 static void do_fork(Side *side, void *heir) {
     (void)side;
