@@ -620,11 +620,11 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "processes: requests to a listene
         End end(*provider());
         wire.await();
         auto parameters = parameters_for(end.node, end.node.address("changed"));
-        parameters.deadline = Deadline::after(200ms);
+        parameters.deadline = Deadline::after(1s);
         must(end.port.endpoint->connect(parameters));
         require(end.port.event().kind == Kind::TimedOut, "the deadline");
         const auto retries = end.port.endpoint->counters().retries;
-        require(retries > 0 && retries <= 200, "one pause at a time");
+        require(retries > 0 && retries <= 1000, "one pause at a time");
         wire.notify();
     };
     const auto server = [&](Wire& wire) {
