@@ -341,7 +341,8 @@ def main():
             try:
                 chaos.run(seconds)
             except Failed as failure:
-                print(f"{failure}\nuntil then: {chaos.summary(seed)}\nchaos: FAILED; to repeat: ./dev chaos {'vm ' * in_guest}{seconds:g} {seed}")
+                print(f"{failure}\nuntil then: {chaos.summary(seed)}\n"
+                      f"chaos: FAILED; to repeat: ./dev chaos {'vm ' * in_guest}{seconds:g} {seed}")
                 return 1
             print(chaos.summary(seed))
     return 0
