@@ -267,8 +267,7 @@ class Chaos:
         if "scarce" in words or link or by_peer or kind == "lost" and peer.scarce + S > when:
             self.counts["explained " + kind] += 1
             return
-        raise worker.failure(f"nothing explains '{line}'; the last lines of {peer.name()} are\n"
-                             + "\n".join(peer.lines[-5:]) + "\nand its own")
+        raise worker.failure(f"nothing explains '{line}'")
 
     def check_calls(self, worker):
         time_now = now()

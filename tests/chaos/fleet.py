@@ -156,10 +156,15 @@ class Worker(Fields):
     def stacks(self):
         return stacks_of(self.process.pid)
 
-    def failure(self, text, with_stacks=False):
+    def last_lines(self, count=LAST_LINES):
         self.read()
+        return [f"    {line}" for line in self.lines[-count:]]
+
+    def failure(self, text, with_stacks=False):
         pairs = [f"  {session} with {session.peer}" for session in self.sessions]
-        return Failed("\n".join([f"{self.name()}: {text}", *pairs, *(f"    {line}" for line in self.lines),
+        peers = {session.peer.worker for session in self.sessions if session.peer.worker.process} - {self}
+        of_peers = [line for peer in peers for line in (f"  {peer.name()} has said:", *peer.last_lines(10))]
+        return Failed("\n".join([f"{self.name()}: {text}", *pairs, *self.last_lines(), *of_peers,
                                  *([self.stacks(), *self.fleet.orphans_stacks()] if with_stacks else [])]))
 
 
