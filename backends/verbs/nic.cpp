@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/verbs/nic.hpp"
 
+#include <sys/utsname.h>
+
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/listener.hpp"
 #include "backends/verbs/queue_pair.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
+#include "core/base/numbers.hpp"
 #include "core/base/socket_address.hpp"
 #include "core/log.hpp"
 
@@ -33,6 +38,20 @@ Result<Place> find_place(const HostAddress& host) {
         return status;
     if (!bound || id->verbs == nullptr) return Status(Code::Unreachable, "no RDMA device at the address", errno);
     return Place{.device = ibv_get_device_name(id->verbs->device), .port = id->port_num};
+}
+
+/// Since Linux 5.13, fork(2) copies what devices may access. ibv_fork_init() would find that out, too, but not if
+/// descriptors or memory are short at that moment: then it hides registered pages from children for ever, and takes a
+/// lock for each registration that stays locked in a child which is forked meanwhile.
+bool copies_registered_pages() noexcept {
+    utsname system{};
+    if (uname(&system) != 0) return false;
+    std::string_view release = system.release;
+    int major = 0;
+    int minor = 0;
+    if (!take_number(release, major) || !release.starts_with('.')) return false;
+    release.remove_prefix(1);
+    return take_number(release, minor) && std::pair(major, minor) >= std::pair(5, 13);
 }
 
 /// Opens a context of our own. That of the connection manager stays open forever, and a forked child would inherit it.
@@ -92,8 +111,9 @@ Nic::Nic(const Interface& interface) noexcept : host_(interface.host) {}
 Nic::~Nic() = default;
 
 Status Nic::open_device() {
-    // Does nothing if the kernel copies registered pages on fork.
-    if (const int error = ibv_fork_init(); error != 0) return Status::from_errno(error, "ibv_fork_init");
+    if (!copies_registered_pages()) {
+        if (const int error = ibv_fork_init(); error != 0) return Status::from_errno(error, "ibv_fork_init");
+    }
     const auto place = find_place(host_);
     if (!place.ok()) return place.status();
     context_ = open_context(place.value().device, in_children_);
