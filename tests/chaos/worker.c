@@ -649,10 +649,10 @@ enum { trace_count = 3 };
 static int count(const char* directory, bool saying) {
     int entries = 0;
     DIR* const opened = opendir(directory);
-    for (struct dirent* entry; opened != NULL && (entry = readdir(opened)) != NULL;) {
+    const int at = opened != NULL ? dirfd(opened) : -1;
+    for (struct dirent* entry; at >= 0 && (entry = readdir(opened)) != NULL;) {
         char target[100] = "";
-        if (readlinkat(dirfd(opened), entry->d_name, target, sizeof target - 1) > 0 &&
-            strstr(target, "infiniband") != NULL)
+        if (readlinkat(at, entry->d_name, target, sizeof target - 1) > 0 && strstr(target, "infiniband") != NULL)
             continue;
         ++entries;
         if (saying) say("there: %s", target);
