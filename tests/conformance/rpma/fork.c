@@ -141,8 +141,6 @@ TEST(fork__a_child_connects_to_its_parent) {
     side_close(pair.server);
 }
 
-/* ---- Death of the parent ----------------------------------------------------------------------------------------- */
-
 /* ---- Other threads ----------------------------------------------------------------------------------------------- */
 
 static atomic_bool forked_enough;
@@ -167,7 +165,7 @@ TEST(fork__a_child_logs_although_threads_of_its_parent_did) {
     for (int i = 0; i < THREADS; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
-/* ---- The death of the parent ------------------------------------------------------------------------------------- */
+/* ---- Death of the parent ----------------------------------------------------------------------------------------- */
 
 static void do_fork(Side *side, void *heir) {
     (void)side;
