@@ -206,12 +206,10 @@ class Chaos:
                 witnesses.append((peer, peer.connections, other.run_delays(), other.calm_since))
         start = now()
         self.doom(worker)
-        self.excuse(worker, 60 * S)
 
         def wait():
             worker.process.wait()
             dead = now()
-            self.excuse(worker, S)
             for peer, connections, delay, calm_since in witnesses:
                 self.await_notice(worker, peer, connections, start, dead, delay, calm_since)
             self.excuse(worker, S)
@@ -226,8 +224,7 @@ class Chaos:
             late = now() - dead - limit
             if peer.worker.scarce > start or peer.worker.calm_since != calm_since:
                 return
-            kept_busy = late < BUSY_NS and (peer.worker.is_runnable() or self.fleet.newborns())
-            if late > 0 and late > peer.worker.delayed_since(delay) and not kept_busy:
+            if late > 0 and late > peer.worker.delayed_since(delay) and not self.is_busy(peer, late):
                 raise peer.worker.failure(f"session {peer.index}, in {peer.call}, does not notice within "
                                           f"{limit // 10**6} ms that {worker.name()} has been killed: after "
                                           f"{(now() - dead) // 10**6} ms, of which its threads have waited for "
@@ -236,6 +233,9 @@ class Chaos:
         self.counts["notices"] += 1
         if not by_link and peer.ended >= start:
             self.slowest[worker.backend] = max(self.slowest[worker.backend], peer.ended - dead)
+
+    def is_busy(self, peer, late):
+        return late < BUSY_NS and (peer.worker.is_runnable() or self.fleet.newborns())
 
     def watch(self):
         """Judges what the workers say, and for how long they have been in their calls."""

@@ -177,8 +177,9 @@ def soak(build, hours, directory):
         wrong = [f"{label}: {series} grows by {slope * 3600:.3g} an hour, {added:.3g} in the second half"
                  for label, series, slope, added, failed in growth if failed]
         print("\n".join(f"FAILED {line}" for line in wrong), end="\n" if wrong else "")
-        worst = {series: max((slope for _, of, slope, _, _ in growth if of == series), default=0) * 3600
-                 for series in SERIES}
+        judged = {series for _, series, _, _, _ in growth}
+        worst = {series: max(slope for _, of, slope, _, _ in growth if of == series) * 3600
+                 for series in SERIES if series in judged}
         slopes = ", ".join(f"{series} {slope:+.3g}" for series, slope in worst.items())
         print(f"soak: {hours:g} h: {fleet.total('connections', run.clients())} connects, "
               f"{fleet.total('messages', fleet.sessions)} messages, {fleet.total('opened', fleet.sessions)} "
