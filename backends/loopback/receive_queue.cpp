@@ -15,13 +15,6 @@ namespace {
 using wire::read_once;
 using wire::SlotKind;
 
-/// Slots to be confirmed at the end of the pass: the producer waits for that, or it needs the area again and expects no
-/// message that carries the confirmation.
-constexpr bool is_urgent(std::uint8_t flags) noexcept {
-    using namespace wire::slot_flags;
-    return (flags & acknowledge) != 0 || (flags & (external | confirm)) == external;
-}
-
 bool is_write(SlotKind kind) noexcept {
     return kind == SlotKind::WriteNotice || kind == SlotKind::RefusedNotice || kind == SlotKind::NoticeAborted;
 }
@@ -183,7 +176,7 @@ inline bool ReceiveQueue::consume_delivered(std::uint32_t count, std::uint64_t b
     count_polled(count);
     traffic_.add(CountedOperation::Receive, way, bytes, count);
     entries_.pop(count);
-    return ring_.pop(count);
+    return way == Way::Slot ? ring_.pop(count) : ring_.pop_with_area(static_cast<std::uint32_t>(bytes));
 }
 
 /// The common case is a message for deliver(), or that nothing has arrived.
@@ -214,8 +207,10 @@ bool ReceiveQueue::receive_one_as_owner(const wire::Slot& slot, std::uint8_t fla
     if (entries_.empty() || !deliver<Kind::Any>(slot, flags, entries_.front(), out))
         return completions_.find_one_as_owner(out);
     const bool owes = consume_delivered(1, out.bytes, way_of(flags), slot);
-    if (owes || is_urgent(flags) || out.bytes == wire::fragment_bytes) ring_.confirm();
-    if (!is_urgent(flags)) confirm_if_due(flags);
+    if (owes)
+        ring_.confirm();
+    else
+        confirm_if_due(flags);
     lock().unlock_as_owner();
     return true;
 }
@@ -266,12 +261,13 @@ inline bool ReceiveQueue::receive_delivered(std::uint8_t& seen) noexcept {
     if (count == 0) return false;
     const bool owes = consume_delivered(count, bytes, way, ring_.slot(position + count - 1));
     completions_.handed_out(count);
-    if (owes || bytes == wire::fragment_bytes) ring_.confirm();
+    if (owes) ring_.confirm();
     return true;
 }
 
 inline void ReceiveQueue::confirm_if_due(std::uint8_t seen) noexcept {
-    if (is_urgent(seen) || (seen & wire::slot_flags::confirm) != 0 || acknowledgment_due_) confirm(seen);
+    constexpr unsigned asks = wire::slot_flags::acknowledge | wire::slot_flags::confirm;
+    if ((seen & asks) != 0 || acknowledgment_due_) confirm(seen);
 }
 
 // ---- The general case --------------------------------------------------------------------------------------------
@@ -297,17 +293,16 @@ void ReceiveQueue::was_posted() noexcept {
     ring_.note(slot);
     consume(arrival, slot);
     if (is(stopped)) return false;  // the slot that could not be received is not confirmed
-    const bool owes = ring_.pop();
-    if (owes || ((arrival.flags & wire::slot_flags::external) != 0 && arrival.length == wire::fragment_bytes))
-        ring_.confirm();
+    const bool owes = arrival.way == Way::Slot ? ring_.pop() : ring_.pop_with_area(arrival.length);
+    if (owes) ring_.confirm();
     return true;
 }
 
-/// Confirms consumed slots to the sender: immediately if it waits or needs the area, otherwise when a poll finds
-/// nothing new, because a message may carry the confirmation before then. A sender that goes to sleep sets its waiting
-/// flag and rings the agent; see confirm_promptly().
+/// Confirms consumed slots to the sender: immediately if it waits, otherwise when a poll finds nothing new, because a
+/// message may carry the confirmation before then. A sender that goes to sleep sets its waiting flag and rings the
+/// agent; see confirm_promptly().
 void ReceiveQueue::confirm(std::uint8_t seen) noexcept {
-    if (is_urgent(seen)) return ring_.confirm();
+    if ((seen & wire::slot_flags::acknowledge) != 0) return ring_.confirm();
     acknowledgment_due_ = (seen & wire::slot_flags::confirm) != 0;
     ring_.confirm_if_awaited(!acknowledgment_due_);
 }

@@ -16,6 +16,7 @@ void RingConsumer::attach(const Ring& ring) noexcept {
     attached_ = true;
     next_.store(ring.first, std::memory_order_relaxed);
     confirmed_ = ring.first;
+    unconfirmed_bytes_ = 0;
     told_credit_.store(0, std::memory_order_relaxed);
     told_consumed_.store(0, std::memory_order_relaxed);
 }

@@ -60,14 +60,21 @@ public:
         told_consumed_.store(told + more, std::memory_order_release);
     }
 
-    /// When so many slots are consumed, the producer should know.
+    /// When so many slots, or so many bytes of the area, are consumed, the producer should know.
     static constexpr std::uint32_t confirm_every = wire::slot_count / 4;
+    static constexpr std::uint32_t confirm_every_bytes = wire::fragment_bytes;
 
     /// Consumes slots, starting at the front. Returns whether the producer should know.
     [[gnu::always_inline]] bool pop(std::uint32_t count = 1) noexcept {
         const std::uint32_t next = position() + count;
         next_.store(next, std::memory_order_release);
         return next - confirmed_ >= confirm_every;
+    }
+
+    /// The same for a slot with so many bytes in the area.
+    [[gnu::always_inline]] bool pop_with_area(std::uint32_t bytes) noexcept {
+        unconfirmed_bytes_ += bytes;
+        return pop() || unconfirmed_bytes_ >= confirm_every_bytes;
     }
 
     /// Tells the producer how many slots are consumed, and rings it if it waits.
@@ -81,6 +88,7 @@ public:
     /// The same, but does not look whether the producer waits.
     void confirm_quietly() noexcept {
         confirmed_ = position();
+        unconfirmed_bytes_ = 0;
         ring_.direction->consumer.consumed.store(confirmed_, std::memory_order_release);
     }
 
@@ -124,8 +132,9 @@ public:
 private:
     Ring ring_;
     bool attached_ = false;
-    std::atomic<std::uint32_t> next_{0};  // the position of the front
-    std::uint32_t confirmed_ = 0;         // the number that the producer knows
+    std::atomic<std::uint32_t> next_{0};   // the position of the front
+    std::uint32_t confirmed_ = 0;          // the number that the producer knows
+    std::uint32_t unconfirmed_bytes_ = 0;  // of the area
     std::atomic<std::uint32_t> posted_{0};
     std::atomic<std::uint32_t> told_credit_{0};
     std::atomic<std::uint64_t> told_consumed_{0};

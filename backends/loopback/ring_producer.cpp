@@ -11,8 +11,7 @@ void RingProducer::attach(const Ring& ring, const RingConsumer& opposite) noexce
     opposite_ = &opposite;
     next_ = consumed_ = rung_at_ = ring.first;
     sent_ = credit_ = 0;
-    area_head_ = area_tail_ = area_used_ = 0;
-    area_end_.fill(0);
+    ranges_begin_ = ranges_end_ = 0;
     waiting_ = corrupt_ = false;
 }
 

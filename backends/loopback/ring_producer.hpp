@@ -67,21 +67,20 @@ public:
     std::byte* area(std::uint32_t offset) const noexcept { return ring_.area + offset; }
 
     /// Finds room for `length` bytes in the area and assigns it to the next slot, until that is consumed. Returns false
-    /// if there is no room.
+    /// if there is no room. Otherwise publish() or unplace() follows.
     [[gnu::always_inline]] bool place(std::uint32_t length, std::uint32_t& offset) noexcept {
         const std::uint32_t size = (length + area_step - 1) / area_step * area_step;
         if (!find_range(size, offset) && !await_range(size, offset)) return false;
         area_head_ = offset + size;
-        area_end_[next_ & wire::slot_mask] = area_head_;
-        ++area_used_;
+        ranges_[ranges_end_++ & wire::slot_mask] = {.slot = static_cast<std::uint16_t>(next_),
+                                                    .end = static_cast<std::uint16_t>(area_head_ / area_step)};
         return true;
     }
 
     /// Takes that back, before the slot is published.
     void unplace(std::uint32_t offset) noexcept {
         area_head_ = offset;
-        area_end_[next_ & wire::slot_mask] = 0;
-        --area_used_;
+        --ranges_end_;
     }
 
     // ---- Receives of the peer ----
@@ -125,20 +124,29 @@ private:
         credit_ = ring_.direction->credit.posted.load(std::memory_order_acquire);
         return is_credit_left();
     }
+    /// A range of the area that a slot uses.
+    struct Range {
+        std::uint16_t slot;  // position, modulo 2^16
+        std::uint16_t end;   // in steps
+    };
+    static_assert(wire::area_bytes / area_step <= 0xffff);
+
+    bool is_area_empty() const noexcept { return ranges_begin_ == ranges_end_; }
+
     /// Frees the ranges of the area that were consumed.
     void set_consumed(std::uint64_t now) noexcept {
-        for (; area_used_ != 0 && consumed_ != now; ++consumed_) {
-            const std::uint32_t end = std::exchange(area_end_[consumed_ & wire::slot_mask], 0);
-            if (end == 0) continue;
-            area_tail_ = end;
-            --area_used_;
-        }
         consumed_ = now;
+        if (now == next_) ranges_begin_ = ranges_end_;
+        for (; !is_area_empty(); ++ranges_begin_) {
+            const Range& oldest = ranges_[ranges_begin_ & wire::slot_mask];
+            if (static_cast<std::uint16_t>(oldest.slot - now) < wire::slot_count) break;
+            area_tail_ = oldest.end * area_step;
+        }
     }
     /// The area is a ring of ranges. When it is empty, it starts at 0 again, so that light traffic uses few cache
     /// lines.
     [[gnu::always_inline]] bool find_range(std::uint32_t size, std::uint32_t& offset) noexcept {
-        if (area_used_ == 0) {
+        if (is_area_empty()) {
             area_head_ = area_tail_ = offset = 0;
             return true;
         }
@@ -160,12 +168,14 @@ private:
     std::uint32_t credit_ = 0;    // the number of receives known to be posted
     std::uint32_t area_head_ = 0;
     std::uint32_t area_tail_ = 0;
-    std::uint32_t area_used_ = 0;  // number of ranges in use
     bool waiting_ = false;
     bool corrupt_ = false;
     Counter rings_;
-    std::uint64_t rung_at_ = 0;                               // next_ when the peer was last rung for lack of room
-    std::array<std::uint32_t, wire::slot_count> area_end_{};  // the end of each slot's range; 0: the slot has no range
+    std::uint64_t rung_at_ = 0;  // next_ when the peer was last rung for lack of room
+    // The ranges in use, at most one for each slot, are those from ranges_begin_ on.
+    std::uint32_t ranges_begin_ = 0;
+    std::uint32_t ranges_end_ = 0;
+    std::array<Range, wire::slot_count> ranges_{};
 };
 
 }  // namespace viaduct::loopback

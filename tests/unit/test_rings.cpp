@@ -75,13 +75,13 @@ struct Rings {
         if (consumer.add_receive() && consumer.is_attached()) consumer.ring_producer();
     }
 
-    /// Consumes a slot. Returns its length field.
-    std::uint32_t receive() {
+    /// Consumes a slot, which has so many bytes in the area. Returns its length field.
+    std::uint32_t receive(std::uint32_t in_area = 0) {
         const wire::Slot& slot = consumer.front();
         REQUIRE(consumer.has_arrived(slot));
         const std::uint32_t value = slot.length;
         consumer.note(slot);
-        owes = consumer.pop();
+        owes = in_area == 0 ? consumer.pop() : consumer.pop_with_area(in_area);
         return value;
     }
 
@@ -173,6 +173,27 @@ TEST_CASE("rings: a confirmation that nobody awaits may be left to the next slot
     rings.consumer.confirm_if_awaited(false);
     CHECK(rings.segment->directions[0].consumer.consumed == 3);
     CHECK(rings.bell.was_rung());
+}
+
+TEST_CASE("rings: the producer should know of a quarter of the ring and of so many bytes of the area") {
+    Rings rings;
+    const auto slots_until_due = [&rings](std::uint32_t in_area) {
+        std::uint32_t slots = 0;
+        do {
+            REQUIRE(rings.producer.find_slot());
+            rings.send();
+            rings.receive(in_area);
+            ++slots;
+        } while (!rings.owes);
+        rings.consumer.confirm();
+        return slots;
+    };
+    CHECK(slots_until_due(0) == wire::slot_count / 4);
+    CHECK(slots_until_due(1) == wire::slot_count / 4);
+    CHECK(slots_until_due(wire::fragment_bytes / 8) == 8);
+    CHECK(slots_until_due(wire::fragment_bytes - 1) == 2);
+    CHECK(slots_until_due(wire::fragment_bytes) == 1);
+    CHECK(slots_until_due(0) == wire::slot_count / 4);  // a confirmation covers the area, too
 }
 
 TEST_CASE("rings: a slot that has arrived but is not consumed yet confirms, too") {
@@ -335,6 +356,30 @@ TEST_CASE("rings: ranges of the area do not overlap and are free again when thei
     rings.send();
     CHECK(rings.producer.place(1, offset));  // ranges are aligned to cache lines
     CHECK(offset == 64);
+}
+
+TEST_CASE("rings: slots without ranges free none") {
+    constexpr std::uint32_t half = wire::area_bytes / 2;
+    Rings rings;
+    std::uint32_t offset = 0;
+    REQUIRE(rings.producer.place(half, offset));
+    rings.send();
+    rings.send();  // without a range
+    REQUIRE(rings.producer.place(half, offset));
+    CHECK(offset == half);
+    rings.send();
+    const auto is_free = [&] {
+        rings.receive();
+        rings.consumer.confirm();
+        rings.producer.read_consumed();
+        return rings.producer.place(half, offset);
+    };
+    REQUIRE(is_free());
+    CHECK(offset == 0);
+    rings.send();
+    CHECK_FALSE(is_free());
+    REQUIRE(is_free());
+    CHECK(offset == half);
 }
 
 TEST_CASE("rings: a range is not split at the end of the area, and an empty area starts at its beginning") {
