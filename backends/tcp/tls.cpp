@@ -84,6 +84,10 @@ struct OpenSsl {
     /// Once it has been loaded.
     static const OpenSsl* get() noexcept VIADUCT_UNCHECKED { return loaded_; }
 
+    /// Held over calls that may take one of OpenSSL's locks of the whole process, such as that of the engines, so that
+    /// no child inherits it locked. Reading and writing after the handshake take none.
+    static ProcessMutex& locking() noexcept { return locking_; }
+
     /// Calls make(), which makes a context of TLS in a library context, and shakes hands with it if that is new. What
     /// OpenSSL cannot make when a library context first needs it, it never tries to make again; so that one is kept
     /// only if make() has succeeded. Each kind of credentials has its own, because it needs other things.
@@ -132,6 +136,7 @@ private:
     static int send(BIO* bio, const char* from, int size) noexcept;
     static long control(BIO*, int command, long, void*) noexcept { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
+    static inline constinit ProcessMutex locking_{nullptr};
     static inline constinit ProcessMutex mutex_{forget_library};
     static inline const OpenSsl* loaded_ VIADUCT_GUARDED_BY(mutex_) = nullptr;
     static inline std::array<OSSL_LIB_CTX*, 4> libraries_ VIADUCT_GUARDED_BY(mutex_){};  // by Authentication
@@ -237,8 +242,10 @@ namespace {
 Result<TlsContext> make_context(OSSL_LIB_CTX* library, const Policy& policy) {
     const OpenSsl& openssl = *OpenSsl::get();
     openssl.ERR_clear_error();
-    const TlsContext context(openssl.SSL_CTX_new_ex(library, nullptr, openssl.TLS_method()),
-                             [](SSL_CTX* context) { OpenSsl::get()->SSL_CTX_free(context); });
+    const TlsContext context(openssl.SSL_CTX_new_ex(library, nullptr, openssl.TLS_method()), [](SSL_CTX* context) {
+        const LockGuard lock(OpenSsl::locking());
+        OpenSsl::get()->SSL_CTX_free(context);
+    });
     if (context == nullptr) return Status(Code::NoResources, no_memory);
     SSL_CTX* const raw = context.get();
     openssl.SSL_CTX_ctrl(raw, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, nullptr);
@@ -328,9 +335,10 @@ std::string alpn_list(std::initializer_list<std::string_view> names) {
 Result<std::unique_ptr<Tls>> Tls::start(const TlsContext& context, const Policy& policy, int fd, Role role,
                                         bool encrypt) {
     const OpenSsl& openssl = *OpenSsl::get();
-    openssl.ERR_clear_error();
     const auto exhausted = [] { return Status(Code::NoResources, no_memory); };
     std::unique_ptr<Tls> tls(new Tls(policy, fd, role, encrypt));
+    const LockGuard lock(OpenSsl::locking());  // released before a failure destroys the object
+    openssl.ERR_clear_error();
     tls->ssl_ = openssl.SSL_new(context.get());
     if (tls->ssl_ == nullptr) return exhausted();
     BIO* const bio = openssl.BIO_new(openssl.sockets);
@@ -354,7 +362,9 @@ Result<std::unique_ptr<Tls>> Tls::start(const TlsContext& context, const Policy&
 }
 
 Tls::~Tls() {
-    if (ssl_ != nullptr) OpenSsl::get()->SSL_free(ssl_);
+    if (ssl_ == nullptr) return;
+    const LockGuard lock(OpenSsl::locking());
+    OpenSsl::get()->SSL_free(ssl_);
 }
 
 /// Makes the session of this side's key, or remembers why there is none.
@@ -388,6 +398,7 @@ Status Tls::shake_hands() noexcept {
     const OpenSsl& openssl = *OpenSsl::get();
     if (!looked_)
         if (const Status status = look_at_first_bytes(); !status.ok()) return status;
+    const LockGuard lock(OpenSsl::locking());
     wants_to_write_ = false;
     openssl.ERR_clear_error();
     if (const int done = openssl.SSL_do_handshake(ssl_); done != 1) {
@@ -395,7 +406,7 @@ Status Tls::shake_hands() noexcept {
             case SSL_ERROR_WANT_WRITE: wants_to_write_ = true; [[fallthrough]];
             case SSL_ERROR_WANT_READ: return {Code::WouldBlock, "the handshake goes on"};
             case SSL_ERROR_ZERO_RETURN: ended_ = true; [[fallthrough]];  // the peer said so
-            default: return failure();
+            default: return why_failed();
         }
     }
     if (policy_.certificate() == nullptr && openssl.SSL_session_reused(ssl_) != 1)
@@ -413,6 +424,11 @@ Status Tls::shake_hands() noexcept {
 }
 
 Status Tls::failure() noexcept {
+    const LockGuard lock(OpenSsl::locking());
+    return why_failed();
+}
+
+Status Tls::why_failed() noexcept {
     const OpenSsl& openssl = *OpenSsl::get();
     unsigned long error = 0;
     bool failed = failed_;  // OpenSSL itself, for instance without memory

@@ -65,6 +65,7 @@ private:
         : policy_(policy), fd_(fd), role_(role), encrypts_(encrypt) {}
     Status look_at_first_bytes() noexcept;
     bool find_session(ssl_session_st** session) noexcept;
+    Status why_failed() noexcept;
     std::ptrdiff_t result(int done) noexcept;
 
     const Policy& policy_;

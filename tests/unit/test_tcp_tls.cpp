@@ -4,16 +4,19 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "core/base/unique_fd.hpp"
 
@@ -190,4 +193,45 @@ TEST_CASE("tcp tls: a peer that goes during the handshake is not taken for a lac
     const Status status = pair.server.tls->shake_hands();
     CHECK(status.code() != Code::NoResources);
     CHECK(status.code() != Code::WouldBlock);
+}
+
+// OpenSSL has locks of the whole process, which a child inherits as they are.
+TEST_CASE("tcp tls: a forked child shakes hands although threads of its parent did") {
+    constexpr int children = 300;
+    constexpr unsigned patience_s = 20;
+    const Policy policy = policy_of(Credentials::File);
+    const auto shake_hands = [&policy](const TlsContext& context) {
+        std::array<int, 2> ends{};
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) return false;
+        const UniqueFd near(ends[0]);
+        const UniqueFd far(ends[1]);
+        const auto client = Tls::start(context, policy, near.get(), Role::Client, false);
+        const auto server = Tls::start(context, policy, far.get(), Role::Server, false);
+        if (!client.ok() || !server.ok()) return false;
+        (void)client.value()->shake_hands();
+        (void)server.value()->shake_hands();
+        return client.value()->shake_hands().ok() && server.value()->shake_hands().ok();
+    };
+    const auto context = make_tls_context(policy);
+    REQUIRE(context.ok());
+    std::atomic<bool> stop{false};
+    std::array<std::thread, 2> threads;
+    for (std::thread& thread : threads)
+        thread = std::thread([&] {
+            while (!stop) (void)shake_hands(context.value());
+        });
+    int succeeded = 0;
+    for (int i = 0; i < children && succeeded == i; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(patience_s);
+            const auto own = make_tls_context(policy);
+            _exit(own.ok() && shake_hands(own.value()) ? 0 : 1);
+        }
+        int status = -1;
+        if (waitpid(child, &status, 0) == child && status == 0) ++succeeded;
+    }
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    CHECK(succeeded == children);
 }
