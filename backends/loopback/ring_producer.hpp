@@ -67,7 +67,7 @@ public:
     std::byte* area(std::uint32_t offset) const noexcept { return ring_.area + offset; }
 
     /// Finds room for `length` bytes in the area and assigns it to the next slot, until that is consumed. Returns false
-    /// if there is no room. Otherwise publish() or unplace() follows.
+    /// if there is no room. Otherwise publish() or unplace() follows, before anything else.
     [[gnu::always_inline]] bool place(std::uint32_t length, std::uint32_t& offset) noexcept {
         const std::uint32_t size = (length + area_step - 1) / area_step * area_step;
         if (!find_range(size, offset) && !await_range(size, offset)) return false;

@@ -31,7 +31,7 @@
     DO(BIO_new) DO(BIO_set_data) DO(BIO_set_flags) \
     DO(BIO_set_init) DO(ERR_clear_error) DO(ERR_peek_error) \
     DO(ERR_reason_error_string) DO(EVP_Digest) DO(EVP_sha256) DO(OPENSSL_init_ssl) \
-    DO(ERR_get_error) DO(OSSL_LIB_CTX_free) DO(OSSL_LIB_CTX_new) DO(SSL_CIPHER_find) \
+    DO(OPENSSL_thread_stop) DO(ERR_get_error) DO(OSSL_LIB_CTX_free) DO(OSSL_LIB_CTX_new) DO(SSL_CIPHER_find) \
     DO(SSL_CTX_ctrl) DO(SSL_CTX_free) DO(SSL_CTX_load_verify_file) \
     DO(SSL_CTX_new_ex) DO(SSL_CTX_set_alpn_select_cb) DO(SSL_CTX_set_ciphersuites) \
     DO(SSL_CTX_set_default_passwd_cb) DO(SSL_CTX_set_default_passwd_cb_userdata) DO(SSL_CTX_set_info_callback) \
@@ -81,12 +81,13 @@ struct OpenSsl {
         return loaded_;
     }
 
-    /// Once it has been loaded.
-    static const OpenSsl* get() noexcept VIADUCT_UNCHECKED { return loaded_; }
-
-    /// Held over calls that may take one of OpenSSL's locks of the whole process, such as that of the engines, so that
-    /// no child inherits it locked. Reading and writing after the handshake take none.
-    static ProcessMutex& locking() noexcept { return locking_; }
+    /// Once it has been loaded. A thread calls it before it has a SharedForkHold, which it needs for calls that may
+    /// take one of OpenSSL's locks of the whole process, such as that of the engines. Reading and writing after the
+    /// handshake take none.
+    static const OpenSsl* get() noexcept VIADUCT_UNCHECKED {
+        thread_local const ThreadState state(*loaded_);
+        return loaded_;
+    }
 
     /// Calls make(), which makes a context of TLS in a library context, and shakes hands with it if that is new. What
     /// OpenSSL cannot make when a library context first needs it, it never tries to make again; so that one is kept
@@ -105,6 +106,26 @@ struct OpenSsl {
     }
 
 private:
+    /// What OpenSSL keeps of a thread. It takes a lock of the whole process to make and to destroy that.
+    class ThreadState {
+    public:
+        explicit ThreadState(const OpenSsl& openssl) noexcept : openssl_(openssl) {
+            const SharedForkHold hold;
+            openssl_.ERR_clear_error();
+        }
+        ~ThreadState() {
+            if (forks() != made_after_) return;  // that of the parent's thread, with its library context
+            const SharedForkHold hold;
+            openssl_.OPENSSL_thread_stop();
+        }
+        ThreadState(const ThreadState&) = delete;
+        ThreadState& operator=(const ThreadState&) = delete;
+
+    private:
+        const OpenSsl& openssl_;
+        const std::uint32_t made_after_ = forks();
+    };
+
     OpenSsl() noexcept {
         support::SharedLibrary library(library_name);
 #define VIADUCT_FIND(NAME) library.find(NAME, #NAME);
@@ -136,7 +157,6 @@ private:
     static int send(BIO* bio, const char* from, int size) noexcept;
     static long control(BIO*, int command, long, void*) noexcept { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
-    static inline constinit ProcessMutex locking_{nullptr};
     static inline constinit ProcessMutex mutex_{forget_library};
     static inline const OpenSsl* loaded_ VIADUCT_GUARDED_BY(mutex_) = nullptr;
     static inline std::array<OSSL_LIB_CTX*, 4> libraries_ VIADUCT_GUARDED_BY(mutex_){};  // by Authentication
@@ -243,7 +263,7 @@ Result<TlsContext> make_context(OSSL_LIB_CTX* library, const Policy& policy) {
     const OpenSsl& openssl = *OpenSsl::get();
     openssl.ERR_clear_error();
     const TlsContext context(openssl.SSL_CTX_new_ex(library, nullptr, openssl.TLS_method()), [](SSL_CTX* context) {
-        const LockGuard lock(OpenSsl::locking());
+        const SharedForkHold hold;
         OpenSsl::get()->SSL_CTX_free(context);
     });
     if (context == nullptr) return Status(Code::NoResources, no_memory);
@@ -309,14 +329,15 @@ Status rehearse(const TlsContext& context, const Policy& policy) {
 
 Result<TlsContext> make_tls_context(const Policy& policy) {
     if (policy.authentication() == Authentication::None) return TlsContext();
-    const OpenSsl* const openssl = OpenSsl::load();
-    if (openssl == nullptr) return Status(Code::Unsupported, "there is no usable libssl");
-    return openssl->in_library(policy.authentication(), [&](OSSL_LIB_CTX* library, bool is_new) -> Result<TlsContext> {
-        auto context = make_context(library, policy);
-        if (!context.ok() || !is_new) return context;
-        if (const Status status = rehearse(context.value(), policy); !status.ok()) return status;
-        return context;
-    });
+    if (OpenSsl::load() == nullptr) return Status(Code::Unsupported, "there is no usable libssl");
+    return OpenSsl::get()->in_library(policy.authentication(),
+                                      [&](OSSL_LIB_CTX* library, bool is_new) -> Result<TlsContext> {
+                                          auto context = make_context(library, policy);
+                                          if (!context.ok() || !is_new) return context;
+                                          if (const Status status = rehearse(context.value(), policy); !status.ok())
+                                              return status;
+                                          return context;
+                                      });
 }
 
 namespace {
@@ -337,7 +358,7 @@ Result<std::unique_ptr<Tls>> Tls::start(const TlsContext& context, const Policy&
     const OpenSsl& openssl = *OpenSsl::get();
     const auto exhausted = [] { return Status(Code::NoResources, no_memory); };
     std::unique_ptr<Tls> tls(new Tls(policy, fd, role, encrypt));
-    const LockGuard lock(OpenSsl::locking());  // released before a failure destroys the object
+    const SharedForkHold hold;  // released before a failure destroys the object
     openssl.ERR_clear_error();
     tls->ssl_ = openssl.SSL_new(context.get());
     if (tls->ssl_ == nullptr) return exhausted();
@@ -363,8 +384,9 @@ Result<std::unique_ptr<Tls>> Tls::start(const TlsContext& context, const Policy&
 
 Tls::~Tls() {
     if (ssl_ == nullptr) return;
-    const LockGuard lock(OpenSsl::locking());
-    OpenSsl::get()->SSL_free(ssl_);
+    const OpenSsl& openssl = *OpenSsl::get();
+    const SharedForkHold hold;
+    openssl.SSL_free(ssl_);
 }
 
 /// Makes the session of this side's key, or remembers why there is none.
@@ -398,7 +420,7 @@ Status Tls::shake_hands() noexcept {
     const OpenSsl& openssl = *OpenSsl::get();
     if (!looked_)
         if (const Status status = look_at_first_bytes(); !status.ok()) return status;
-    const LockGuard lock(OpenSsl::locking());
+    const SharedForkHold hold;
     wants_to_write_ = false;
     openssl.ERR_clear_error();
     if (const int done = openssl.SSL_do_handshake(ssl_); done != 1) {
@@ -424,7 +446,8 @@ Status Tls::shake_hands() noexcept {
 }
 
 Status Tls::failure() noexcept {
-    const LockGuard lock(OpenSsl::locking());
+    (void)OpenSsl::get();
+    const SharedForkHold hold;
     return why_failed();
 }
 

@@ -27,7 +27,10 @@ struct Forking {
     }
 
     void prepare() noexcept VIADUCT_ACQUIRE(list_mutex);
+    void go_on_in_parent() noexcept VIADUCT_RELEASE(list_mutex);
     void renew_child() noexcept VIADUCT_RELEASE(list_mutex);
+
+    pthread_rwlock_t calls = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;  // shared: of other libraries
 
     Mutex list_mutex;  // taken last, so not held while waiting for another mutex
     ProcessMutex* first VIADUCT_GUARDED_BY(list_mutex) = nullptr;
@@ -50,22 +53,32 @@ Forking& forking() noexcept { return immortal.value; }
 
 /// Unchecked, because the locks are held from one function to the next, while fork(2) runs.
 [[gnu::constructor]] void look_after_forks() {
-    pthread_atfork([]() VIADUCT_UNCHECKED { forking().prepare(); }, []() VIADUCT_UNCHECKED { forking().unlock_all(); },
+    pthread_atfork([]() VIADUCT_UNCHECKED { forking().prepare(); },
+                   []() VIADUCT_UNCHECKED { forking().go_on_in_parent(); },
                    []() VIADUCT_UNCHECKED { forking().renew_child(); });
 }
 
 }  // namespace
 
+/// Waits for calls of other libraries while it holds nothing, because these may wait for other locks.
 void Forking::prepare() noexcept {
     while (true) {
+        pthread_rwlock_wrlock(&calls);
         list_mutex.lock();
         if (try_lock_all()) return;
         list_mutex.unlock();
+        pthread_rwlock_unlock(&calls);
         sched_yield();
     }
 }
 
+void Forking::go_on_in_parent() noexcept {
+    unlock_all();
+    pthread_rwlock_unlock(&calls);
+}
+
 void Forking::renew_child() noexcept {
+    calls = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;  // its holder was a thread with another number
     ++forks;
     is_renewing = true;
     for (std::size_t fd = 0; fd < closed_in_children.size(); ++fd)
@@ -100,6 +113,10 @@ void ProcessMutex::retire() noexcept {
 ForkHold::ForkHold() noexcept VIADUCT_UNCHECKED { forking().list_mutex.lock(); }
 
 ForkHold::~ForkHold() VIADUCT_UNCHECKED { forking().list_mutex.unlock(); }
+
+SharedForkHold::SharedForkHold() noexcept { pthread_rwlock_rdlock(&forking().calls); }
+
+SharedForkHold::~SharedForkHold() { pthread_rwlock_unlock(&forking().calls); }
 
 ClosedInChildren::ClosedInChildren(const ForkHold&, int fd) noexcept {
     if (fd < 0) return;

@@ -60,6 +60,16 @@ public:
     ForkHold& operator=(const ForkHold&) = delete;
 };
 
+/// The same, but any number of threads can have one at a time. For calls of other libraries that take locks of the
+/// whole process, which a child would inherit locked. A thread has at most one.
+class VIADUCT_EXPORT SharedForkHold {
+public:
+    SharedForkHold() noexcept;
+    ~SharedForkHold();
+    SharedForkHold(const SharedForkHold&) = delete;
+    SharedForkHold& operator=(const SharedForkHold&) = delete;
+};
+
 /// As long as it exists, forked children close a descriptor. Does not own the descriptor, and must be destroyed before
 /// that is closed.
 class VIADUCT_EXPORT ClosedInChildren {
