@@ -262,10 +262,12 @@ namespace {
 Result<TlsContext> make_context(OSSL_LIB_CTX* library, const Policy& policy) {
     const OpenSsl& openssl = *OpenSsl::get();
     openssl.ERR_clear_error();
-    const TlsContext context(openssl.SSL_CTX_new_ex(library, nullptr, openssl.TLS_method()), [](SSL_CTX* context) {
+    const auto free = [](SSL_CTX* context) {
+        const OpenSsl& openssl = *OpenSsl::get();
         const SharedForkHold hold;
-        OpenSsl::get()->SSL_CTX_free(context);
-    });
+        openssl.SSL_CTX_free(context);
+    };
+    const TlsContext context(openssl.SSL_CTX_new_ex(library, nullptr, openssl.TLS_method()), free);
     if (context == nullptr) return Status(Code::NoResources, no_memory);
     SSL_CTX* const raw = context.get();
     openssl.SSL_CTX_ctrl(raw, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, nullptr);
@@ -330,14 +332,13 @@ Status rehearse(const TlsContext& context, const Policy& policy) {
 Result<TlsContext> make_tls_context(const Policy& policy) {
     if (policy.authentication() == Authentication::None) return TlsContext();
     if (OpenSsl::load() == nullptr) return Status(Code::Unsupported, "there is no usable libssl");
-    return OpenSsl::get()->in_library(policy.authentication(),
-                                      [&](OSSL_LIB_CTX* library, bool is_new) -> Result<TlsContext> {
-                                          auto context = make_context(library, policy);
-                                          if (!context.ok() || !is_new) return context;
-                                          if (const Status status = rehearse(context.value(), policy); !status.ok())
-                                              return status;
-                                          return context;
-                                      });
+    const auto make = [&](OSSL_LIB_CTX* library, bool is_new) -> Result<TlsContext> {
+        auto context = make_context(library, policy);
+        if (!context.ok() || !is_new) return context;
+        if (const Status status = rehearse(context.value(), policy); !status.ok()) return status;
+        return context;
+    };
+    return OpenSsl::get()->in_library(policy.authentication(), make);
 }
 
 namespace {

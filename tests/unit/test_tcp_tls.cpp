@@ -197,7 +197,7 @@ TEST_CASE("tcp tls: a peer that goes during the handshake is not taken for a lac
 
 // OpenSSL has locks of the whole process, which a child inherits as they are.
 TEST_CASE("tcp tls: a forked child shakes hands although threads of its parent did") {
-    constexpr int children = 300;
+    constexpr int children = 150;
     constexpr unsigned patience_s = 20;
     const Policy policy = policy_of(Credentials::File);
     const auto shake_hands = [&policy](const TlsContext& context) {
