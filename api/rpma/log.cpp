@@ -37,15 +37,12 @@ bool is_threshold(int threshold) noexcept {
     return threshold == RPMA_LOG_THRESHOLD || threshold == RPMA_LOG_THRESHOLD_AUX;
 }
 
-/// Held during syslog(3) and localtime_r(3), so that fork(2) waits: their locks would stay locked in the child.
-constinit ProcessMutex in_c_library;
-
 void write_to_stderr(const char* prefix, const char* text) noexcept {
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
     tm local{};
     {
-        const LockGuard lock(in_c_library);
+        const SharedForkHold hold;  // localtime_r(3) has a lock of the process, and so has syslog(3)
         localtime_r(&now.tv_sec, &local);
     }
     std::array<char, 32> time{};
@@ -54,10 +51,11 @@ void write_to_stderr(const char* prefix, const char* text) noexcept {
 }
 
 void write_to_syslog(const LevelName& level, const char* text) noexcept {
-    static bool opened = false;
-    const LockGuard lock(in_c_library);
-    if (!opened) openlog("rpma", LOG_PID, LOG_LOCAL7);
-    opened = true;
+    const SharedForkHold hold;
+    [[maybe_unused]] static const bool opened = [] {
+        openlog("rpma", LOG_PID, LOG_LOCAL7);
+        return true;
+    }();
     syslog(level.priority, "%s%s", level.prefix, text);
 }
 
