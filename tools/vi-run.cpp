@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <boost/algorithm/string/replace.hpp>
 
 #include "core/base/check_spec.hpp"
 #include "core/base/fault_spec.hpp"
@@ -65,6 +66,18 @@ options::options_description describe() {
     return description;
 }
 
+/// Whether the value of an option is the next word. Short options without values may stand before one in its word.
+bool takes_next_word(std::string_view word, const options::options_description& description) {
+    const auto needs_value = [&description](const std::string& name, bool is_abbreviated) {
+        const auto* const option = description.find_nothrow(name, is_abbreviated);
+        return option != nullptr && option->semantic()->min_tokens() > 0;
+    };
+    if (word[1] == '-') return word.find('=') == word.npos && needs_value(std::string(word.substr(2)), true);
+    for (std::size_t i = 1; i < word.size(); ++i)
+        if (needs_value({'-', word[i]}, false)) return i + 1 == word.size();
+    return false;
+}
+
 /// The number of words up to the program. Its own options are not for vi-run, which is why they are not parsed.
 int count_own(int argc, char** argv, const options::options_description& description) {
     int own = 1;
@@ -73,11 +86,7 @@ int count_own(int argc, char** argv, const options::options_description& descrip
         if (word == "--") return own + 1;
         if (word.size() < 2 || word[0] != '-') return own;
         ++own;
-        const bool is_short = word[1] != '-';
-        const auto name = std::string(word.substr(is_short ? 0 : 2, is_short ? 2 : std::string_view::npos));
-        const bool attached = is_short ? word.size() > 2 : name.find('=') != std::string::npos;
-        const auto* option = attached ? nullptr : description.find_nothrow(name, !is_short);
-        if (option != nullptr && option->semantic()->min_tokens() > 0) ++own;
+        if (takes_next_word(word, description)) ++own;
     }
     return argc;
 }
@@ -180,13 +189,7 @@ Settings settings_of(const options::variables_map& given, const Installation& in
 }
 
 std::string quoted_for_shell(const std::string& text) {
-    std::string result = "'";
-    for (const char character : text)
-        if (character == '\'')
-            result += "'\\''";
-        else
-            result += character;
-    return result + "'";
+    return "'" + boost::replace_all_copy(text, "'", "'\\''") + "'";
 }
 
 void tell(const Findings& findings, bool quiet) {
@@ -218,7 +221,8 @@ int vi_run(int argc, char** argv) {
             program = find_program(argv[own]);
         } catch (const measure::Error& error) {
             complain(fmt::format("vi-run: {}\n", error.what()));
-            return std::filesystem::exists(argv[own]) ? not_runnable : not_found;
+            const bool is_path = std::string_view(argv[own]).find('/') != std::string_view::npos;
+            return is_path && std::filesystem::exists(argv[own]) ? not_runnable : not_found;
         }
         if (given.count("stock") == 0) tell(examine(program, installation), given.count("quiet") != 0);
     }

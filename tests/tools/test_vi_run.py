@@ -166,8 +166,34 @@ def test_programs_that_cannot_run(tool):
     check("it is not executable" in tool.run("/etc/passwd", status=126).stderr, "permission")
 
 
+def test_path_as_execvp(tool):
+    """An empty directory in PATH is the current one."""
+    with Scratch() as directory:
+        program = directory / "of-this-directory"
+        program.write_text("#!/bin/sh\necho here\n")
+        program.chmod(0o755)
+        for path, found in (("/nonexistent:", True), ("", True), (":/nonexistent", True), ("/nonexistent", False)):
+            done = subprocess.run([os.path.abspath(tool.path), "-q", program.name], cwd=directory,
+                                  env=os.environ | {"PATH": path}, capture_output=True, text=True)
+            check((done.stdout, done.returncode) == (("here\n", 0) if found else ("", 127)), f"{path}: {done}")
+
+
+def test_started_with_signals_ignored(tool):
+    """As by some daemons; the program gets them as they were."""
+    show = "grep -E '^Sig(Ign|Blk)' /proc/self/status"
+    ignore = ("import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN);"
+              "os.execv(sys.argv[1], sys.argv[1:])")
+    start = [sys.executable, "-c", ignore]
+    expected = subprocess.run([*start, "/bin/sh", "-c", show], stdout=subprocess.PIPE, text=True).stdout
+    for option in "--summary", "--check", "--power-cut=1", "--trace=/dev/null":
+        done = subprocess.run([*start, os.path.abspath(tool.path), "-q", option, "sh", "-c", show],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60)
+        check(done.returncode == 0 and done.stdout == expected, f"{option}: {done}, not {expected}")
+
+
 def test_arguments_belong_to_the_program(tool):
-    for options in [], ["--"], ["-q"], ["--log=debug", "--quiet"], ["--log", "debug"], ["-I", "viaduct-lo0", "--"]:
+    for options in [], ["--"], ["-q"], ["--log=debug", "--quiet"], ["--log", "debug"], ["-I", "viaduct-lo0", "--"], \
+            ["-qI", "viaduct-lo0"], ["-qIviaduct-lo0"]:
         said = tool.run(*options, "echo", "--log", "-V", "--", "a b").stdout
         check(said == "--log -V -- a b\n", f"{options}: {said}")
     tool.run("sh", "-c", "exit 42", status=42)

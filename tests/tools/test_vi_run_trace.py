@@ -127,6 +127,10 @@ def test_formats(tool):
         folded = [record for record in trace.objects() if record.get("times")]
         check([record["times"] for record in folded] == [ROUNDS, ROUNDS], folded)
     with Trace() as trace:
+        traced(tool, trace, "wild", "я" * 1000, options=["--trace-format", "json"], status=-signal.SIGSEGV)
+        failed = [record["call"] for record in trace.objects() if record.get("failed") is True]
+        check(failed == ["VipCloseNic", "VipDeregisterMem"], f"{failed} in {trace.lines()}")
+    with Trace() as trace:
         traced(tool, trace, "polls", options=["--trace-format", "perfetto"])
         events = json.loads(trace.path.read_text())
         opened = next(event for event in events if event["name"] == "VipOpenNic")

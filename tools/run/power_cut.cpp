@@ -8,37 +8,15 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 
 #include <fmt/format.h>
 
 #include "core/base/settings.hpp"
 #include "tools/command_line.hpp"
+#include "tools/run/child.hpp"
 
 namespace viaduct::run {
 namespace {
-
-sigset_t signals_to_await() {
-    sigset_t awaited;
-    sigemptyset(&awaited);
-    for (const int number : {SIGCHLD, SIGUSR1, SIGINT, SIGQUIT, SIGTERM, SIGHUP}) sigaddset(&awaited, number);
-    return awaited;
-}
-
-pid_t start(const std::filesystem::path& program, char** arguments, const sigset_t& mask) {
-    const pid_t parent = getpid();
-    const pid_t child = fork();
-    if (child < 0) throw measure::Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
-    setpgid(child, 0);  // both processes do, because either may be first
-    if (child > 0) return child;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
-    pthread_sigmask(SIG_SETMASK, &mask, nullptr);
-    execvp(program.c_str(), arguments);
-    tools::complain(fmt::format("vi-run: cannot run '{}': {}\n", program.string(), std::strerror(errno)));
-    constexpr int not_runnable = 126;
-    _exit(not_runnable);
-}
 
 /// Ends the group, and returns how its first process ended.
 int end_group(pid_t first) {
@@ -75,28 +53,28 @@ void add_preload(const std::filesystem::path& library) { setenv("LD_PRELOAD", pr
 
 int run_until_power_cut(const std::filesystem::path& program, char** arguments, bool quiet) {
     setenv(power_cut_report_setting.variable, std::to_string(getpid()).c_str(), 1);
-    const sigset_t awaited = signals_to_await();
-    sigset_t before;
-    pthread_sigmask(SIG_BLOCK, &awaited, &before);
-    const pid_t child = start(program, arguments, before);
+    const Signals signals({SIGCHLD, SIGUSR1, SIGINT, SIGQUIT, SIGTERM, SIGHUP});
+    const pid_t child = start(program, arguments, signals, [parent = getpid()] {
+        setpgid(0, 0);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(1);
+    });
+    setpgid(child, 0);  // both processes do, because either may be first
     while (true) {
         siginfo_t signal{};
         // Of several signals, SIGUSR1 comes before SIGCHLD: the program may end because the power has failed elsewhere.
-        const int number = sigwaitinfo(&awaited, &signal);
+        const int number = sigwaitinfo(&signals.awaited(), &signal);
         if (number == SIGUSR1 && signal.si_code == SI_QUEUE) {
             end_group(child);
             if (!quiet) tools::complain(fmt::format("vi-run: power cut at flush {}\n", signal.si_value.sival_int));
             return power_was_cut;
         }
         if (number == SIGCHLD && has_ended(child)) {
-            const int status = end_group(child);
-            constexpr int signalled = 128;
-            return WIFSIGNALED(status) ? signalled + WTERMSIG(status) : WEXITSTATUS(status);
+            return exit_status(end_group(child));
         }
         if (number == SIGCHLD || number == SIGUSR1 || number < 0) continue;
         end_group(child);
-        constexpr int signalled = 128;
-        return signalled + number;
+        return exit_status(number);  // as if the signal had ended vi-run
     }
 }
 

@@ -18,6 +18,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <boost/algorithm/string.hpp>
 
 #include "tools/measure/error.hpp"
 #include "tools/run/elf_file.hpp"
@@ -225,8 +226,9 @@ fs::path find_program(const std::string& name) {
                                                                   : "there is no such file"));
     }
     const char* variable = std::getenv("PATH");
-    std::istringstream path(variable == nullptr ? "/bin:/usr/bin" : variable);
-    for (std::string directory; std::getline(path, directory, ':');) {
+    std::vector<std::string> directories;
+    boost::split(directories, std::string(variable == nullptr ? "/bin:/usr/bin" : variable), boost::is_any_of(":"));
+    for (const auto& directory : directories) {
         const fs::path file = fs::path(directory.empty() ? "." : directory) / name;
         if (is_executable_file(file)) return file;
     }

@@ -2,9 +2,9 @@
 #include "tools/run/session.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,11 +18,11 @@
 #include <functional>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "tools/command_line.hpp"
+#include "tools/run/child.hpp"
 #include "tools/run/power_cut.hpp"
 #include "tools/run/trace/salvage.hpp"
 
@@ -34,6 +34,8 @@ using trace::Board;
 using trace::Counters;
 using trace::Format;
 using trace::Text;
+
+constexpr auto passed_on = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
 
 /// The memory that the traced processes map, and its descriptor.
 class SharedBoard {
@@ -60,11 +62,15 @@ private:
 void append(Board& board, std::string_view text) {
     while (!text.empty() && board.gave_up.load() == 0) {
         const ssize_t written = write(board.output, text.data(), text.size());
-        if (written >= 0)
+        if (written >= 0) {
             text.remove_prefix(static_cast<std::size_t>(written));
-        else if (errno != EINTR && board.gave_up.exchange(1) == 0)
+        } else if (errno == EAGAIN) {
+            pollfd writable{.fd = board.output, .events = POLLOUT, .revents = 0};
+            poll(&writable, 1, -1);
+        } else if (errno != EINTR && board.gave_up.exchange(1) == 0) {
             tools::complain(
                 fmt::format("vi-run: cannot write the trace: {}; its rest is lost\n", std::strerror(errno)));
+        }
     }
 }
 
@@ -113,60 +119,15 @@ void set_environment(const SharedBoard& board, const std::filesystem::path& prel
     setenv(trace::board_variable, fmt::format("{}:{}", getpid(), board.fd()).c_str(), 1);
 }
 
-/// The signals that are passed on to the program.
-sigset_t signals_to_watch() {
-    sigset_t watched;
-    sigemptyset(&watched);
-    for (const int number : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM})
-        sigaddset(&watched, number);
-    return watched;
-}
-
-/// Writing to a closed pipe, or past a limit of file sizes, is an error for vi-run. The program keeps what it had.
-class IgnoredSignals {
-public:
-    IgnoredSignals() : pipe_(signal(SIGPIPE, SIG_IGN)), file_size_(signal(SIGXFSZ, SIG_IGN)) {}
-    void restore() const {
-        signal(SIGPIPE, pipe_);
-        signal(SIGXFSZ, file_size_);
-    }
-
-private:
-    sighandler_t pipe_;
-    sighandler_t file_size_;
-};
-
-pid_t start(const std::filesystem::path& program, char** arguments, const sigset_t& mask,
-            const IgnoredSignals& ignored) {
-    const pid_t child = fork();
-    if (child < 0) throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
-    if (child > 0) return child;
-    ignored.restore();
-    pthread_sigmask(SIG_SETMASK, &mask, nullptr);
-    execvp(program.c_str(), arguments);
-    tools::complain(fmt::format("vi-run: cannot run '{}': {}\n", program.string(), std::strerror(errno)));
-    constexpr int not_runnable = 126;
-    _exit(not_runnable);
-}
-
-/// Waits for the program. Signals of a terminal reach it without help.
-int wait_for(pid_t child, const sigset_t& watched) {
+/// Waits for the program, and passes signals on to it. Those of a terminal reach it without help.
+int wait_for(pid_t child, const Signals& signals) {
     int status = 0;
     while (waitpid(child, &status, WNOHANG) == 0) {
         siginfo_t signal{};
-        if (sigwaitinfo(&watched, &signal) > 0 && signal.si_signo != SIGCHLD && signal.si_code <= 0)
+        if (sigwaitinfo(&signals.awaited(), &signal) > 0 && signal.si_signo != SIGCHLD && signal.si_code <= 0)
             kill(child, signal.si_signo);
     }
     return status;
-}
-
-/// Returns the process and its status.
-std::pair<pid_t, int> await_end(const std::filesystem::path& program, char** arguments, const IgnoredSignals& ignored) {
-    const sigset_t watched = signals_to_watch();
-    sigset_t before;
-    pthread_sigmask(SIG_BLOCK, &watched, &before);
-    const pid_t child = start(program, arguments, before, ignored);
-    return {child, wait_for(child, watched)};
 }
 
 bool is_running(std::uint32_t pid) { return kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM; }
@@ -281,18 +242,17 @@ int end_like(int status) {
     signal(WTERMSIG(status), SIG_DFL);
     raise(WTERMSIG(status));
     pthread_sigmask(SIG_UNBLOCK, &number, nullptr);
-    constexpr int signalled = 128;
-    return signalled + WTERMSIG(status);
+    return exit_status(status);
 }
 
 int run_to_end(const std::filesystem::path& program, char** arguments) {
-    const IgnoredSignals ignored;
-    return await_end(program, arguments, ignored).second;
+    const Signals signals(passed_on);
+    return wait_for(start(program, arguments, signals), signals);
 }
 
 int run_traced(const TraceOptions& options, const std::filesystem::path& preload, const std::filesystem::path& program,
                char** arguments) {
-    const IgnoredSignals ignored;
+    const Signals signals(passed_on);
     std::optional<SharedBoard> board;
     try {
         board.emplace();
@@ -302,7 +262,8 @@ int run_traced(const TraceOptions& options, const std::filesystem::path& preload
         tools::complain(fmt::format("vi-run: cannot trace: {}; the program runs untraced\n", error.what()));
         board.reset();
     }
-    const auto [child, status] = await_end(program, arguments, ignored);
+    const pid_t child = start(program, arguments, signals);
+    const int status = wait_for(child, signals);
     if (board) finish(**board, options, child, status);
     return end_like(status);
 }

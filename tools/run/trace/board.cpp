@@ -105,7 +105,7 @@ void begin_result(Text& text) {
 void mark_failed(Text& text) {
     if (!text.is_json()) return text.raw(" !");
     text.field("failed");
-    text.word("true");
+    text.boolean(true);
 }
 
 void end_record(Text& text, std::uint64_t duration_ns, std::uint64_t times) {

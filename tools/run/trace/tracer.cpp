@@ -172,14 +172,15 @@ void Tracer::release(Thread& thread) {
 
 void Tracer::announce() {
     std::call_once(*announced_, [&] {
-        std::array<char, 256> command{};
+        constexpr std::size_t most = 256, longest_escape = 6, rest = 512;
+        std::array<char, most> command{};
         const int fd = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
         ssize_t length = fd < 0 ? 0 : std::max<ssize_t>(0, read(fd, command.data(), command.size()));
         if (fd >= 0) close(fd);
         while (length > 0 && command[static_cast<std::size_t>(length) - 1] == '\0') --length;
         std::replace(command.begin(), command.begin() + length, '\0', ' ');
-        std::array<char, 1024> buffer{};
-        std::array<char, 512> detail{};
+        std::array<char, longest_escape * most + rest> buffer{};
+        std::array<char, most + rest / 2> detail{};
         if (forked_from_ != 0)
             std::snprintf(detail.data(), detail.size(), "%.*s (forked from %u)", static_cast<int>(length),
                           command.data(), forked_from_);
