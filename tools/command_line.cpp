@@ -87,14 +87,13 @@ options::typed_value<std::string>* text(const char* placeholder, const char* def
 
 options::typed_value<Count>* count(const char* placeholder) { return options::value<Count>()->value_name(placeholder); }
 
-options::variables_map parse(int argc, char** argv, const options::options_description& description) {
+options::variables_map parse_words(int argc, char** argv, const options::options_description& description,
+                                   const char* first, const char* others) {
     for (const char* const argument : std::span(argv, static_cast<std::size_t>(argc))) refuse_placeholders(argument);
     options::options_description all(description);
-    auto add = all.add_options();
-    add("target", options::value<std::string>());
-    add("excess", options::value<std::vector<std::string>>());
+    all.add_options()(first, options::value<std::string>())(others, options::value<std::vector<std::string>>());
     options::positional_options_description positional;
-    positional.add("target", 1).add("excess", -1);
+    positional.add(first, 1).add(others, -1);
     options::variables_map given;
     try {
         options::store(options::command_line_parser(argc, argv).options(all).positional(positional).run(), given);
@@ -102,6 +101,11 @@ options::variables_map parse(int argc, char** argv, const options::options_descr
     } catch (const options::error& error) {
         throw UsageError(error.what());
     }
+    return given;
+}
+
+options::variables_map parse(int argc, char** argv, const options::options_description& description) {
+    auto given = parse_words(argc, argv, description, "target", "excess");
     if (given.count("excess") != 0)
         throw UsageError(
             fmt::format("'{}' is one argument too many", given["excess"].as<std::vector<std::string>>().front()));
@@ -140,7 +144,9 @@ std::unique_ptr<measure::Api> open_api(const options::variables_map& given) {
 
 void retry_for(measure::Timeout patience) {
     if (!setting(connect_retry_setting.variable).empty()) return;
-    setenv(connect_retry_setting.variable, std::to_string(patience.count()).c_str(), 1);
+    const std::uint64_t limit = connect_retry_setting.most;
+    setenv(connect_retry_setting.variable, fmt::format("{}", std::min<std::uint64_t>(patience.count(), limit)).c_str(),
+           1);
 }
 
 std::uint32_t choose_device(const options::variables_map& given) {

@@ -41,7 +41,11 @@ options::typed_value<Count>* count(const char* placeholder);
 std::uint64_t count_of(const options::variables_map& given, const char* option,
                        Count largest = std::numeric_limits<Count>::max());
 
-/// Parses options and at most one positional argument, "target". Throws UsageError.
+/// Parses options and words, which are the values of `first` (one) and of `others`. Throws UsageError.
+options::variables_map parse_words(int argc, char** argv, const options::options_description& description,
+                                   const char* first, const char* others);
+
+/// Parses options and at most one word, "target". Throws UsageError.
 options::variables_map parse(int argc, char** argv, const options::options_description& description);
 
 /// --help, --version, --api, --backend and --device.

@@ -43,15 +43,16 @@ options::options_description describe() {
     return description;
 }
 
-/// Puts negative numbers behind "--", so that they are not taken for options.
+/// Puts negative numbers behind "--", unless the user has, so that they are not taken for options.
 std::vector<char*> protect_numbers(int argc, char** argv) {
     std::vector<char*> arguments(argv, argv + argc);
+    static char separator[] = "--";
+    if (std::ranges::find(arguments, std::string_view(separator)) != arguments.end()) return arguments;
     const auto is_number = [](const char* argument) {
         const std::string_view text(argument);
         return text.size() > 1 && text[0] == '-' && std::isdigit(static_cast<unsigned char>(text[1])) != 0;
     };
     const auto numbers = std::stable_partition(arguments.begin(), arguments.end(), std::not_fn(is_number));
-    static char separator[] = "--";
     if (numbers != arguments.end()) arguments.insert(numbers, separator);
     return arguments;
 }

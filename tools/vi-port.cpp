@@ -57,20 +57,6 @@ options::options_description describe() {
     return description;
 }
 
-options::variables_map parse_words(int argc, char** argv, const options::options_description& description) {
-    options::options_description all(description);
-    all.add_options()("command", options::value<std::string>())("words", options::value<Words>());
-    options::positional_options_description positional;
-    positional.add("command", 1).add("words", -1);
-    options::variables_map given;
-    try {
-        options::store(options::command_line_parser(argc, argv).options(all).positional(positional).run(), given);
-    } catch (const options::error& error) {
-        throw UsageError(error.what());
-    }
-    return given;
-}
-
 std::string target_of(const options::variables_map& given) {
     if (given.count("to") == 0) return {};
     return std::string(port::targets[choose(given, "to", "API", port::targets)]);
@@ -325,7 +311,7 @@ int rewrite(const options::variables_map& given) {
 
 int run(int argc, char** argv) {
     const auto description = describe();
-    const auto given = parse_words(argc, argv, description);
+    const auto given = parse_words(argc, argv, description, "command", "words");
     if (answer_information(given, "vi-port", usage, description)) return 0;
     if (given.count("command") == 0) throw UsageError("no command given");
     const auto& command = given["command"].as<std::string>();

@@ -75,6 +75,7 @@ def test_bad_options(tool):
         (["rewrite", "--to", "rpma"], "no file given"),
         (["scan", "--to", "mpi", "."], "unknown API 'mpi'"),
         (["scan", "--no-such-option", "."], "no-such-option"),
+        (["--%canonical_option%"], "contains %canonical_option%"),
         (["scan", "--parser", "yacc", "."], "unknown parser 'yacc': choose one of auto, libclang, tokenizer"),
         (["scan", "-p", "/no/such", "."], "cannot read /no/such/compile_commands.json"),
         (["scan", "--trace", "/no/such", "."], "cannot use the trace /no/such: No such file"),
