@@ -61,6 +61,7 @@ def test_registry_lists_adapters():
     names = [entry.ia_name for entry in dat.registry_list_providers()]
     assert dat.DEFAULT_IA in names
     assert len(dat.registry_list_providers(1)) == 1
+    assert len(dat.registry_list_providers(2**31 - 1)) == len(names)
     with fails(dat.ReturnType.INVALID_PARAMETER):
         dat.registry_list_providers(0)
 
@@ -124,7 +125,7 @@ def test_ia_closes_gracefully_only_when_nothing_is_left(ia):
         ia.close(dat.CloseFlags.GRACEFUL)
     pz.free()
     ia.free()
-    assert ia.closed
+    assert ia.closed and ia.async_evd.closed
     with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_IA):
         ia.query()
 

@@ -249,6 +249,20 @@ async def test_tasks_wait_for_events(evd):
 
 
 @runs
+async def test_waits_count_what_tasks_have_set_aside(evd):
+    task = asyncio.create_task(evd._await(lambda event: event.pointer == 2, TIMEOUT))
+    await asyncio.sleep(0)
+    for pointer in 1, 2:
+        evd.post_se(pointer)
+    assert (await task).pointer == 2
+    for pointer in 3, 4, 5:
+        evd.post_se(pointer)
+    for threshold, pointer in (1, 1), (3, 3), (1, 4):
+        event = evd.wait(0, threshold)
+        assert (event.pointer, event.n_more) == (pointer, 5 - pointer if pointer > 1 else 3)
+
+
+@runs
 async def test_tasks_wait_for_events_of_threads(evd):
     task = asyncio.create_task(evd.wait_async())
     await asyncio.sleep(0)

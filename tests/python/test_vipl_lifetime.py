@@ -42,6 +42,22 @@ def test_parents_close_their_children_first():
     assert by_nic.closed
 
 
+def test_a_parent_that_another_thread_closes_meanwhile(nic, monkeypatch):
+    cq, destroyed = nic.create_cq(), []
+    create, destroy = _vipl.VipCreateVi, _vipl.VipDestroyVi
+
+    def create_and_close(*arguments):
+        vi = create(*arguments)
+        with pytest.raises(vipl.Error):  # the VI uses it
+            cq.close()
+        return vi
+    monkeypatch.setattr(_vipl, "VipCreateVi", create_and_close)
+    monkeypatch.setattr(_vipl, "VipDestroyVi", lambda vi: (destroyed.append(vi), destroy(vi)))
+    with pytest.raises(ValueError, match="the CompletionQueue is closed"):
+        nic.create_vi(recv_cq=cq)
+    assert len(destroyed) == 1
+
+
 def test_objects_that_nobody_knows_are_closed(monkeypatch):
     ended = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 import types
@@ -10,6 +11,7 @@ import typing
 import weakref
 
 from viaduct._arguments import Checked
+from viaduct.errors import Error
 
 _lock = threading.RLock()  # guards the tree of resources: which are closed, and their children
 _released = threading.Condition(_lock)  # signalled when a resource has left the tree
@@ -22,6 +24,9 @@ class Resource(Checked):
     """An object that has to be closed. It keeps the parents from which it was created; closing a parent closes it
     first.
 
+    Subclasses call __init__ last: from then on, another thread may close the object. If a parent has been closed
+    meanwhile, __init__ releases the object.
+
     Thread-safe: several threads may close an object.
     """
 
@@ -33,14 +38,17 @@ class Resource(Checked):
         self._parents = parents
         self._children: dict[int, weakref.ref[Resource]] = {}  # oldest first
         with _lock:
-            for parent in parents:
-                if parent._closed:
-                    raise ValueError(f"the {type(parent).__name__} is closed")
-            for parent in parents:
-                parent._children[id(self)] = weakref.ref(self)
-            if not parents:
-                _roots.add(self)
-            self._closed = False
+            gone = next((parent for parent in parents if parent._closed), None)
+            if gone is None:
+                for parent in parents:
+                    parent._children[id(self)] = weakref.ref(self)
+                if not parents:
+                    _roots.add(self)
+                self._closed = False
+        if gone is not None:
+            with contextlib.suppress(Error):  # the library may have ended it with its parent
+                self._release()
+            raise ValueError(f"the {type(gone).__name__} is closed")
 
     @property
     def closed(self) -> bool:

@@ -16,11 +16,16 @@ namespace viaduct::python::dat {
 namespace {
 
 py::list list_providers(DAT_COUNT max_to_return) {
-    std::vector<DAT_PROVIDER_INFO> infos(static_cast<std::size_t>(std::max(max_to_return, 1)));
-    std::vector<DAT_PROVIDER_INFO*> pointers(infos.size());
-    std::ranges::transform(infos, pointers.begin(), [](DAT_PROVIDER_INFO& info) { return &info; });
+    constexpr DAT_COUNT usual = 64;  // programs that want all ask for many more than there are
+    std::vector<DAT_PROVIDER_INFO> infos;
     DAT_COUNT count = 0;
-    VIADUCT_DAT_CALL(dat_registry_list_providers, max_to_return, &count, pointers.data());
+    for (DAT_COUNT room = std::min(max_to_return, usual);; room = room > max_to_return / 2 ? max_to_return : 2 * room) {
+        infos.resize(static_cast<std::size_t>(std::max(room, 1)));
+        std::vector<DAT_PROVIDER_INFO*> pointers(infos.size());
+        std::ranges::transform(infos, pointers.begin(), [](DAT_PROVIDER_INFO& info) { return &info; });
+        VIADUCT_DAT_CALL(dat_registry_list_providers, room, &count, pointers.data());
+        if (count < room || room >= max_to_return) break;
+    }
     py::list providers;
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) providers.append(to_dict(infos[i]));
     return providers;

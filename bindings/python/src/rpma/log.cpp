@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "calls.hpp"
+#include "entrance.hpp"
 
 namespace viaduct::python::rpma {
 namespace {
@@ -22,14 +23,6 @@ py::object text_of(const char* text) {
         PyUnicode_DecodeUTF8(text, static_cast<py::ssize_t>(std::strlen(text)), "replace"));
 }
 
-bool is_finalizing() {
-#if PY_VERSION_HEX >= 0x030d0000
-    return Py_IsFinalizing() != 0;
-#else
-    return _Py_IsFinalizing() != 0;
-#endif
-}
-
 /// Called by any thread, with or without the GIL. An exception of the receiver cannot pass through the library, so it
 /// is reported through sys.unraisablehook.
 void deliver(rpma_log_level level, const char* file_name, const int line_no, const char* function_name,
@@ -39,9 +32,8 @@ void deliver(rpma_log_level level, const char* file_name, const int line_no, con
     va_start(arguments, message_format);
     std::vsnprintf(message.data(), message.size(), message_format, arguments);
     va_end(arguments);
-    if (Py_IsInitialized() == 0 || is_finalizing()) return;
-    const Callback callback;
-    const py::gil_scoped_acquire locked;
+    const Entrance::Visit visit;
+    if (!visit) return;
     const py::error_scope pending;  // the call may be about to raise an exception
     const py::object function = receiver();
     if (function.is_none()) return;
@@ -67,8 +59,10 @@ void bind_log(py::module_& module) {
     bind_call(module, "rpma_log_set_threshold", &rpma_log_set_threshold, "threshold", "level");
     bind_getter(module, "rpma_log_get_threshold", &rpma_log_get_threshold, "threshold");
     module.def("rpma_log_set_function", &log_set_function, py::arg("log_function"));
-    // Stops passing messages to Python before the interpreter exits.
-    py::module_::import("atexit").attr("register")(py::cpp_function([] { log_set_function(py::none()); }));
+    py::module_::import("atexit").attr("register")(py::cpp_function([] {
+        log_set_function(py::none());
+        Entrance::close();
+    }));
 }
 
 }  // namespace viaduct::python::rpma

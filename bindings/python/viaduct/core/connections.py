@@ -29,10 +29,10 @@ class ConnectionRequest(Held):
 
     def __init__(self, listener: Listener, raw: _core.ConnectionRequest) -> None:
         self._raw = raw
-        super().__init__(listener.device)
         self.host = raw.host
         self.service = raw.service
         self.private_data = raw.private_data
+        super().__init__(listener.device)
 
     def _description(self) -> str:
         return f"from {self.host!r}, service {self.service!r}"
@@ -61,9 +61,9 @@ class Listener(Held):
         share the service; ValueError or OverflowError if the service is too long, or a number that is not below
         65536."""
         self._raw = _core.Listener(device._raw, service_bytes(service), exclusive)
-        super().__init__(device)
         self.device: Device = device
         self._service = service
+        super().__init__(device)
 
     def _description(self) -> str:
         return f"service {self._service!r} of {self.device.name}"

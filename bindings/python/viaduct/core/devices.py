@@ -37,12 +37,12 @@ class Device(Held):
         """Opens a device by name; None: that of VIADUCT_DEVICE, or the first one of devices(). Raises
         Error(INVALID_PARAMETER) if there is none of this name."""
         self._raw = _core.Device(name)
-        super().__init__()
         self.name = self._raw.name
         self.host = self._raw.host  # its address, 4 or 16 bytes
         self.limits: dict[str, int] = self._raw.limits
         self.capabilities: dict[str, bool] = self._raw.capabilities
         self._domain: ProtectionDomain | None = None
+        super().__init__()
 
     def _description(self) -> str:
         return self.name

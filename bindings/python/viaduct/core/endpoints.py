@@ -63,9 +63,9 @@ class Endpoint(Held):
                                    shared_receives._raw if shared_receives else None, send_depth, receive_depth,
                                    context, reliability, any_reliable, breaks_unready, silent_refusals,
                                    max_transfer_bytes, access)
-        super().__init__(domain, self.send_queue, self.receive_queue, *([shared_receives] if shared_receives else []))
         self._owned = [queue for queue, given in ((self.send_queue, send_queue), (self.receive_queue, receive_queue))
                        if given is None]
+        super().__init__(domain, self.send_queue, self.receive_queue, *([shared_receives] if shared_receives else []))
 
     @property
     def state(self) -> State:

@@ -29,8 +29,8 @@ class ProtectionDomain(Held):
     def __init__(self, device: Device) -> None:
         """Raises Error(NO_RESOURCES) if the device is out of resources."""
         self._raw = _core.ProtectionDomain(device._raw)
-        super().__init__(device)
         self.device = device
+        super().__init__(device)
 
 
 class MemoryRegion(Held):
@@ -55,10 +55,10 @@ class MemoryRegion(Held):
             access &= Access.REMOTE_READ
         self._raw = _core.MemoryRegion(domain._raw, self._pinned.address, self._pinned.nbytes, access,
                                        self._writable)
-        super().__init__(domain)
         self.domain = domain
         self.access = access
         self.view = self._pinned.view
+        super().__init__(domain)
 
     def _description(self) -> str:
         return f"{len(self)} bytes, key {self.key}, {self.access!s}"

@@ -45,8 +45,8 @@ class Ia(Counting):
     _counters = counters_of("DCNT_IA_")
 
     def __init__(self, name: str, handle: int, async_evd: int) -> None:
-        super().__init__(handle)
         self.name = name
+        super().__init__(handle)
         known = object_of(async_evd)
         if not isinstance(known, Evd) and async_evd != EVD_ASYNC_EXISTS:
             known = Evd(self, async_evd, owned=False)
@@ -65,7 +65,7 @@ class Ia(Counting):
             super().close()
             return
         _dat.dat_ia_close(self.handle, flags)
-        self._released()
+        super().close()  # what the library has closed with it: the EVD of asynchronous events
 
     def free(self) -> None:
         """Same as close(CloseFlags.GRACEFUL)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import dataclasses
 import typing
 
@@ -47,10 +48,10 @@ class Cno(DatObject):
     """
 
     def __init__(self, ia: Ia, handle: int, fd: int = -1) -> None:
-        super().__init__(handle, ia)
         self.ia = ia
         self._fd = fd
         self._evds: set[int] = set()  # handles of the EVDs that notify it
+        super().__init__(handle, ia)
 
     def fileno(self) -> int:
         """Returns the descriptor, which is readable when an EVD has new events; trigger() returns that EVD. Raises
@@ -130,7 +131,6 @@ class Evd(Counting):
     _counters = counters_of("DCNT_EVD_")
 
     def __init__(self, ia: Ia, handle: int, cno: Cno | None = None, *, owned: bool = True) -> None:
-        super().__init__(handle, ia)
         self.ia = ia
         self.cno = cno
         if cno is not None:
@@ -139,6 +139,7 @@ class Evd(Counting):
         self._notifier: Cno | None = None  # the CNO that fileno() created
         self._claims: list[_Claim] = []
         self._set_aside: collections.deque[Event] = collections.deque()  # taken, but not yet wanted by a task
+        super().__init__(handle, ia)
 
     # ---- Taking events ----
 
@@ -156,14 +157,19 @@ class Evd(Counting):
             if kept == 0:
                 return event
             self._set_aside.append(event)
+        while (later := self._dequeue()) is not None:
+            self._set_aside.append(later)
         event = self._set_aside.popleft()
-        event.n_more += len(self._set_aside)
+        event.n_more = len(self._set_aside)
         return event
 
     def dequeue(self) -> Event | None:
         """Takes and returns the oldest event; None if there is none (DAT_QUEUE_EMPTY). Does not wait. Raises
         Error(INVALID_STATE) while another thread waits."""
-        return self._set_aside.popleft() if self._set_aside else self._dequeue()
+        if self._set_aside:
+            with contextlib.suppress(IndexError):  # another thread has taken it
+                return self._set_aside.popleft()
+        return self._dequeue()
 
     async def wait_async(self, timeout: float | None = None) -> Event:
         """Waits until an event is queued, without blocking the asyncio loop, then takes and returns the oldest. Several

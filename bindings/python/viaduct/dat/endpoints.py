@@ -54,9 +54,9 @@ class Ep(Counting):
     _counters = counters_of("DCNT_EP_")
 
     def __init__(self, ia: Ia, handle: int, **parts: DatObject | None) -> None:
-        super().__init__(handle, ia, *parts.values())
         self.ia = ia
         self._parts = parts  # objects, by the field names of EpParam
+        super().__init__(handle, ia, *parts.values())
 
     @property
     def connect_evd(self) -> Evd | None:
@@ -298,8 +298,8 @@ class Srq(DatObject):
 
     def __init__(self, ia: Ia, pz: Pz, max_recv_dtos: int, max_recv_iov: int, low_watermark: int) -> None:
         attributes = {"max_recv_dtos": max_recv_dtos, "max_recv_iov": max_recv_iov, "low_watermark": low_watermark}
-        super().__init__(_dat.dat_srq_create(ia.handle, pz.handle, attributes), ia, pz)
         self.ia = ia
+        super().__init__(_dat.dat_srq_create(ia.handle, pz.handle, attributes), ia, pz)
 
     def post_recv(self, pieces: Pieces, cookie: int = 0) -> None:
         """Posts memory for one message to any of the endpoints. Raises Error: INVALID_PARAMETER (more than max_recv_iov

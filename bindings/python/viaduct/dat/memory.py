@@ -22,8 +22,8 @@ class Pz(DatObject):
     """A protection zone: endpoints use memory of their own zone only. Created by Ia.pz_create()."""
 
     def __init__(self, ia: Ia) -> None:
-        super().__init__(_dat.dat_pz_create(ia.handle), ia)
         self.ia = ia
+        super().__init__(_dat.dat_pz_create(ia.handle), ia)
 
     def query(self, mask: PzParamMask = PzParamMask.ALL) -> PzParam:
         """Returns its parameters (dat_pz_query)."""
@@ -68,9 +68,9 @@ class Lmr(DatObject):
         handle, self.lmr_context, self.rmr_context, self.registered_size, self.registered_address = _dat.dat_lmr_create(
             ia.handle, mem_type, described, memory.nbytes, pz.handle, privileges, va_type, shared_memory_id or b"")
         self._memory = memory
-        super().__init__(handle, ia, pz, region if isinstance(region, Lmr) else None)
         self.ia = ia
         self.pz = pz
+        super().__init__(handle, ia, pz, region if isinstance(region, Lmr) else None)
 
     @property
     def view(self) -> memoryview:
@@ -113,8 +113,8 @@ class Rmr(DatObject):
     """
 
     def __init__(self, pz: Pz, handle: int) -> None:
-        super().__init__(handle, pz)
         self.pz = pz
+        super().__init__(handle, pz)
 
     def bind(self, lmr: Lmr, piece: LmrTriplet | tuple[int, int, int], ep: Ep,
              privileges: MemPrivFlags = MemPrivFlags.ALL, va_type: VaType = VaType.VA, cookie: int = 0,

@@ -32,12 +32,8 @@ class DatObject(_lifetime.Resource):
 
     def __init__(self, handle: int, *parents: DatObject | None) -> None:
         self.handle = handle
-        try:
-            super().__init__(*(parent for parent in parents if parent is not None))
-        except ValueError:  # another thread closed a parent meanwhile
-            DatObject._release(self)
-            raise
         _objects[handle] = self
+        super().__init__(*(parent for parent in parents if parent is not None))
 
     def _destroy(self) -> None:
         """Calls the function of the API that ends the object."""

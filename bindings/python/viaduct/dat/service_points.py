@@ -26,9 +26,9 @@ class Psp(DatObject):
             conn_qual, handle = _dat.dat_psp_create_any(ia.handle, evd.handle, flags)
         else:
             handle = _dat.dat_psp_create(ia.handle, conn_qual, evd.handle, flags)
-        super().__init__(handle, ia, evd)
         self.ia = ia
         self.conn_qual = conn_qual
+        super().__init__(handle, ia, evd)
 
     def _description(self) -> str:
         return f"qualifier {self.conn_qual}"
@@ -45,9 +45,9 @@ class Rsp(DatObject):
     """A reserved service point: accepts one request for one endpoint, then is destroyed. Created by Ia.rsp_create()."""
 
     def __init__(self, ia: Ia, conn_qual: int, ep: Ep | None, evd: Evd) -> None:
-        super().__init__(_dat.dat_rsp_create(ia.handle, conn_qual, handle_of(ep), evd.handle), ia, evd, ep)
         self.ia = ia
         self.conn_qual = conn_qual
+        super().__init__(_dat.dat_rsp_create(ia.handle, conn_qual, handle_of(ep), evd.handle), ia, evd, ep)
 
     def _description(self) -> str:
         return f"qualifier {self.conn_qual}"
@@ -66,8 +66,8 @@ class Csp(DatObject):
 
     def __init__(self, ia: Ia, comm: Comm, host: str, port: int, evd: Evd) -> None:
         handle = _dat.dat_csp_create(ia.handle, vars(comm), socket_address(host, port), evd.handle)
-        super().__init__(handle, ia, evd)
         self.ia = ia
+        super().__init__(handle, ia, evd)
 
     def query(self, mask: CspParamMask = CspParamMask.ALL) -> CspParam:
         """Returns its parameters (dat_csp_query)."""
@@ -90,9 +90,9 @@ class Cr(DatObject):
         param = CrParam._of(_dat.dat_cr_query(handle, CrParamMask.ALL))
         known = object_of(param.local_ep_handle)
         self.ep = known if isinstance(known, Ep) else Ep(ia, param.local_ep_handle) if param.local_ep_handle else None
-        super().__init__(handle, ia, self.ep)
         self.ia = ia
         self.private_data = param.private_data
+        super().__init__(handle, ia, self.ep)
 
     def accept(self, ep: Ep | None = None, private_data: bytes = b"") -> None:
         """Connects an endpoint, and returns (dat_cr_accept). Without `ep`, it connects the endpoint that the service

@@ -14,11 +14,7 @@ class Object(Resource):
 
     def __init__(self, handle: int, *parents: Resource) -> None:
         self._handle = handle
-        try:
-            super().__init__(*parents)
-        except ValueError:  # another thread closed a parent meanwhile
-            self._release()
-            raise
+        super().__init__(*parents)
 
     def _take(self) -> int:
         """Takes the handle away, so that no other call uses it while the object is being deleted."""

@@ -12,7 +12,7 @@ from viaduct.vipl.descriptors import Descriptor
 from viaduct.vipl.errors import error_of
 from viaduct.vipl.objects import Handled
 from viaduct.vipl.vis import Vi
-from viaduct.vipl.waiting import Arrivals, result_in_time, result_in_time_async
+from viaduct.vipl.waiting import Arrivals, result_in_time, result_in_time_async, time_left
 
 if typing.TYPE_CHECKING:
     from viaduct.vipl.nics import Nic
@@ -39,10 +39,10 @@ class CompletionQueue(Handled):
     """
 
     def __init__(self, nic: Nic, handle: int) -> None:
-        super().__init__(handle, nic)
         self.nic = nic
         self._arrivals: Arrivals[CqEntry | None] = Arrivals()
         nic._cqs[handle] = self
+        super().__init__(handle, nic)
 
     def destroy(self) -> None:
         """VipDestroyCQ. Raises Error(ERROR_RESOURCE) if a VI uses it; close() closes that VI first. Waits until a
@@ -71,21 +71,21 @@ class CompletionQueue(Handled):
     def wait(self, timeout: float | None = None) -> CqEntry:
         """VipCQWait. Waits until there is an entry, then takes and returns the oldest. Raises TimeoutError after
         `timeout` seconds."""
-        entry = None
+        entry, left = None, time_left(timeout)
         while entry is None:
             if self._arrivals.busy:
-                entry = result_in_time("VipCQWait", self._arrivals, self._ask, timeout)
+                entry = result_in_time("VipCQWait", self._arrivals, self._ask, left())
             else:
-                entry = self._entry(*_vipl.VipCQWait(self.handle, timeout))
+                entry = self._entry(*_vipl.VipCQWait(self.handle, left()))
         return entry
 
     @awaits("completed descriptor")
     async def wait_async(self, timeout: float | None = None) -> CqEntry:
         """Waits until there is an entry, without blocking the asyncio loop, then takes and returns the oldest. Raises
         TimeoutError after `timeout` seconds."""
-        entry = None
+        entry, left = None, time_left(timeout)
         while entry is None:
-            entry = await result_in_time_async("VipCQWait", self._arrivals, self._ask, timeout)
+            entry = await result_in_time_async("VipCQWait", self._arrivals, self._ask, left())
         return entry
 
     def notify(self, handler: typing.Callable[[CompletionQueue, CqEntry | None], object]) -> None:

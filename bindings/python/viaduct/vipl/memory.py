@@ -20,11 +20,11 @@ class Ptag(Handled):
     """A protection tag: a VI uses memory of its own tag only. Created by Nic.create_ptag()."""
 
     def __init__(self, nic: Nic, handle: int) -> None:
-        super().__init__(handle, nic)
         self.nic = nic
         self._pool = DescriptorPool()
         self._chunks: list[Segment] = []
         nic._ptags[handle] = self
+        super().__init__(handle, nic)
 
     def destroy(self) -> None:
         """VipDestroyPtag. Raises Error(ERROR_RESOURCE) if a VI or a region uses the tag; close() closes these first."""
@@ -90,8 +90,8 @@ class Region(Handled):
         self._pinned = pinned
         self._ptag = attributes.ptag or nic.ptag
         raw = self._to_raw(attributes, self._ptag)
-        super().__init__(_vipl.VipRegisterMem(nic.handle, pinned.address, pinned.nbytes, raw), nic, self._ptag)
         self.view = pinned.view
+        super().__init__(_vipl.VipRegisterMem(nic.handle, pinned.address, pinned.nbytes, raw), nic, self._ptag)
 
     def deregister(self) -> None:
         """VipDeregisterMem. Ends all use of the memory: operations in progress, and later ones, complete with a

@@ -75,12 +75,13 @@ class Nic(Handled):
     """
 
     def __init__(self, handle: int) -> None:
-        super().__init__(handle)
+        self.handle = handle
         self._ptag: Ptag | None = None
         self._ptags: weakref.WeakValueDictionary[int, Ptag] = weakref.WeakValueDictionary()
         self._vis: weakref.WeakValueDictionary[int, Vi] = weakref.WeakValueDictionary()
         self._cqs: weakref.WeakValueDictionary[int, CompletionQueue] = weakref.WeakValueDictionary()
         self.attributes = self.query()
+        super().__init__(handle)
 
     def _release(self) -> None:
         _vipl.VipCloseNic(self.handle)

@@ -66,8 +66,8 @@ class Vi(Handled):
         self._ptag = attributes.ptag or nic.ptag
         handle = _vipl.VipCreateVi(nic.handle, nic._to_raw(attributes), send_cq.handle if send_cq else 0,
                                    recv_cq.handle if recv_cq else 0)
-        super().__init__(handle, nic, self._ptag, *{queue for queue in (send_cq, recv_cq) if queue is not None})
         nic._vis[handle] = self
+        super().__init__(handle, nic, self._ptag, *{queue for queue in (send_cq, recv_cq) if queue is not None})
 
     def destroy(self) -> None:
         """VipDestroyVi. Raises Error(INVALID_STATE) if the VI is not idle or descriptors are on its queues; close()

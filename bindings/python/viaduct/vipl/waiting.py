@@ -6,6 +6,7 @@ import asyncio
 import collections
 import concurrent.futures
 import threading
+import time
 import typing
 
 from viaduct.vipl.constants import ReturnCode
@@ -116,6 +117,12 @@ async def in_thread(call: typing.Callable[[threading.Event], T], undo: typing.Ca
         if future.exception() is None:
             undo(future.result())
         raise
+
+
+def time_left(timeout: float | None) -> typing.Callable[[], float | None]:
+    """Returns a function that returns how many seconds are left of the timeout; None: it has none."""
+    end = None if timeout is None else time.monotonic() + timeout
+    return lambda: None if end is None else max(0.0, end - time.monotonic())
 
 
 def result_in_time(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], None], timeout: float | None) -> T:
