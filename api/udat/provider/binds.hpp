@@ -1,41 +1,98 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Properties of binds that the core does not know: the window, the cookie, and how the completion is reported.
+// Properties of binds that the core does not know: the window, the cookie, how the completion is reported, and which
+// regions have to stay.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
+#include <vector>
 
-#include "api/udat/provider/api.hpp"
+#include "api/udat/provider/lmr.hpp"
 #include "core/base/spin_lock.hpp"
 #include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 
-struct Bind {
-    DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
-    DAT_RMR_COOKIE cookie{};
-    bool suppressed = false;  ///< report it only on failure
-    bool quiet = false;       ///< DAT_COMPLETION_UNSIGNALLED_FLAG: its event wakes no waiter
-};
-
-/// The binds whose completions a dispatcher has not yet returned, by the numbers under which they were posted. They may
-/// outlive their windows and endpoints.
-class Binds {
+/// The regions that peers may reach through a window, which are in use: that of the last bind that has succeeded, and
+/// those of the binds whose completions nobody has taken yet, of which each may fail. Thread-safe.
+class ExposedRegions {
 public:
-    /// Throws std::bad_alloc.
-    std::uint64_t add(const Bind& bind) {
+    /// A bind to a region, or to none (null). Returns its number. Throws std::bad_alloc.
+    std::uint64_t add(Lmr* region) {
         const LockGuard lock(lock_);
-        open_.emplace(next_, bind);
-        return next_++;
+        regions_.push_back({.bind = ++last_, .region = Use<Lmr>(region)});
+        return last_;
     }
 
-    Bind remove(std::uint64_t number) noexcept {
+    /// The bind has completed. If it failed, the window is bound as before.
+    void settle(std::uint64_t bind, bool succeeded) noexcept {
         const LockGuard lock(lock_);
-        const auto node = open_.extract(number);
-        return node.empty() ? Bind{} : node.mapped();
+        const auto settled = std::ranges::find(regions_, bind, &Exposed::bind);
+        if (settled == regions_.end()) return;  // the window was freed
+        if (!succeeded) {
+            regions_.erase(settled);
+            return;
+        }
+        settled->bind = bound;
+        std::erase_if(regions_, [&](const Exposed& each) { return each.bind == bound && &each != &*settled; });
+    }
+
+    void clear() noexcept {
+        const LockGuard lock(lock_);
+        regions_.clear();
     }
 
 private:
+    static constexpr std::uint64_t bound = 0;
+    struct Exposed {
+        std::uint64_t bind;
+        Use<Lmr> region;
+    };
+
+    SpinLock lock_;
+    std::vector<Exposed> regions_ VIADUCT_GUARDED_BY(lock_);
+    std::uint64_t last_ VIADUCT_GUARDED_BY(lock_) = bound;
+};
+
+struct Bind {
+    DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
+    DAT_RMR_COOKIE cookie{};
+    bool suppressed = false;                    ///< report it only on failure
+    bool quiet = false;                         ///< DAT_COMPLETION_UNSIGNALLED_FLAG: its event wakes no waiter
+    std::shared_ptr<ExposedRegions> regions{};  ///< of the window
+    std::uint64_t number = 0;                   ///< in regions
+};
+
+/// The binds of a request queue whose completions nobody has taken yet, by the numbers under which they were posted.
+/// They may outlive their windows and endpoints.
+class Binds {
+public:
+    /// Throws std::bad_alloc.
+    std::uint64_t add(Bind bind) {
+        const LockGuard lock(lock_);
+        open_.emplace(next_, std::move(bind));
+        return next_++;
+    }
+
+    /// The bind has completed, or was not posted.
+    Bind remove(std::uint64_t number, bool succeeded) noexcept {
+        Bind bind = take(number);
+        if (bind.regions != nullptr) bind.regions->settle(bind.number, succeeded);
+        return bind;
+    }
+    Bind remove(const Completion& completion) noexcept {
+        return remove(completion.context, completion.code == CompletionCode::Success);
+    }
+
+private:
+    Bind take(std::uint64_t number) noexcept {
+        const LockGuard lock(lock_);
+        auto node = open_.extract(number);
+        return node.empty() ? Bind{} : std::move(node.mapped());
+    }
+
     SpinLock lock_;
     std::unordered_map<std::uint64_t, Bind> open_ VIADUCT_GUARDED_BY(lock_);
     std::uint64_t next_ VIADUCT_GUARDED_BY(lock_) = 1;

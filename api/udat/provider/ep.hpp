@@ -69,6 +69,8 @@ public:
     EpParts parts() const noexcept;
     const DAT_EP_ATTR& attr() const noexcept { return attr_; }
     Evd* request_evd() const noexcept { return request_evd_.get(); }
+    /// The binds that complete in the request EVD, or that no EVD reports.
+    Binds& binds() noexcept { return request_evd_ ? request_evd_->binds : own_binds_; }
     Pz* pz() const noexcept { return pz_.get(); }
     Srq* srq() const noexcept { return srq_.get(); }
     DAT_RETURN reset() noexcept;
@@ -132,6 +134,12 @@ public:
     [[gnu::noinline]] DAT_RETURN post_any_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov,
                                                   DAT_COMPLETION_FLAGS flags) noexcept;
     DAT_RETURN bind(MemoryWindow& window, BindRequest request, DAT_COMPLETION_FLAGS flags) noexcept;
+
+    /// Takes the completions of requests that no EVD reports.
+    void discard_requests() const noexcept {
+        if (own_request_queue_ != nullptr) discard_from(*own_request_queue_);
+    }
+    [[gnu::cold, gnu::noinline]] void discard_from(CompletionQueue& requests) const noexcept;
 
     /// Restores the cookie of the request in a completion. Returns true if the completion wakes no waiter.
     bool restore_cookie(Completion& completion) noexcept;
@@ -221,6 +229,7 @@ private:
 
     std::shared_ptr<CompletionQueue> own_recv_queue_;  // used if the consumer wants no completions
     std::shared_ptr<CompletionQueue> own_request_queue_;
+    mutable Binds own_binds_;
     std::unique_ptr<Endpoint> endpoint_;  // last, because its observer and queues must outlive it
 };
 

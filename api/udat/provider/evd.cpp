@@ -561,7 +561,7 @@ void Evd::set_enabled(bool enabled) noexcept {
     notified->update_watches(*this);
     if (!enabled) return;
     const LockGuard lock(lock_);
-    if (cno_ && !events_.empty()) cno_->trigger(handle());
+    if (quiet_ != events_.size()) announce();
 }
 
 Cno* Evd::cno() const noexcept {

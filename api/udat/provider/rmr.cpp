@@ -30,15 +30,27 @@ bool allows(const Lmr& lmr, int privileges) noexcept {
 Rmr::Rmr(Pz& pz, DAT_RMR_SCOPE scope, std::unique_ptr<MemoryWindow> window)
     : Object(pz.ia(), pz.ia().provider(), handle_type), pz_(&pz), scope_(scope), window_(std::move(window)) {}
 
+Rmr::~Rmr() {
+    window_ = nullptr;
+    regions_->clear();  // binds that have not completed may refer to it
+}
+
 DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAGS privileges, Ep& ep,
                      DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT& context) {
-    Evd* const evd = ep.request_evd();
-    const std::uint64_t number = evd == nullptr
-                                     ? 0  // the bind is not reported
-                                     : evd->binds.add({.rmr = handle(),
-                                                       .cookie = cookie,
-                                                       .suppressed = (flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0,
-                                                       .quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0});
+    Binds& binds = ep.binds();
+    const std::uint64_t in_regions = regions_->add(lmr);
+    std::uint64_t number = 0;
+    try {
+        number = binds.add({.rmr = handle(),
+                            .cookie = cookie,
+                            .suppressed = (flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0,
+                            .quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0,
+                            .regions = regions_,
+                            .number = in_regions});
+    } catch (const std::bad_alloc&) {
+        regions_->settle(in_regions, false);
+        throw;
+    }
     const DAT_RETURN result = ep.bind(*window_,
                                       {.context = number,
                                        .region = lmr == nullptr ? nullptr : &lmr->region(),
@@ -47,10 +59,10 @@ DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAG
                                        .access = to_access(privileges & ~DAT_MEM_PRIV_LOCAL_WRITE_FLAG)},
                                       flags);
     if (result != success) {
-        if (evd != nullptr) (void)evd->binds.remove(number);
+        (void)binds.remove(number, false);
         return result;
     }
-    lmr_ = Use<Lmr>(lmr);
+    is_bound_ = lmr != nullptr;
     triplet_ = triplet;
     privileges_ = privileges;
     context = window_->key();
@@ -60,7 +72,7 @@ DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAG
 std::optional<DAT_LMR_CONTEXT> Rmr::find(const DAT_RMR_TRIPLET& part) const noexcept {
     const DAT_VADDR offset = part.virtual_address - triplet_.virtual_address;
     const bool inside = offset <= triplet_.segment_length && part.segment_length <= triplet_.segment_length - offset;
-    if (!lmr_ || part.rmr_context != window_->key() || !inside) return std::nullopt;
+    if (!is_bound_ || part.rmr_context != window_->key() || !inside) return std::nullopt;
     return triplet_.lmr_context;
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "api/udat/provider/lmr.hpp"
+#include "api/udat/provider/binds.hpp"
 #include "api/udat/provider/object.hpp"
 
 namespace viaduct::dat {
@@ -17,6 +17,7 @@ public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_RMR;
 
     Rmr(Pz& pz, DAT_RMR_SCOPE scope, std::unique_ptr<MemoryWindow> window);
+    ~Rmr() override;
 
     const Pz& pz() const noexcept { return *pz_; }
 
@@ -33,7 +34,8 @@ public:
 private:
     Use<Pz> pz_;
     const DAT_RMR_SCOPE scope_;
-    Use<Lmr> lmr_;
+    const std::shared_ptr<ExposedRegions> regions_ = std::make_shared<ExposedRegions>();
+    bool is_bound_ = false;  // by the last bind, unless it fails
     DAT_LMR_TRIPLET triplet_{};
     DAT_MEM_PRIV_FLAGS privileges_ = DAT_MEM_PRIV_NONE_FLAG;
     std::unique_ptr<MemoryWindow> window_;

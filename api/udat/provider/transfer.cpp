@@ -54,8 +54,8 @@ Status post_with(RequestCookies* cookies, std::uint64_t& context, DAT_COMPLETION
 
 DAT_COUNT Ep::outstanding(QueueKind queue) const noexcept {
     if (endpoint_ == nullptr) return 0;
-    const auto& own = queue == QueueKind::Send ? own_request_queue_ : own_recv_queue_;
-    if (own != nullptr) discard(*own);
+    if (queue == QueueKind::Send) discard_requests();
+    if (own_recv_queue_ != nullptr && queue == QueueKind::Receive) discard(*own_recv_queue_);
     if (srq_ && queue == QueueKind::Receive) srq_->discard_unwanted();
     return static_cast<DAT_COUNT>(endpoint_->outstanding(queue));
 }
@@ -80,6 +80,15 @@ DAT_RETURN Ep::check_posting() noexcept {
     return endpoint_->state() == EndpointState::Disconnected ? success : wrong_state();
 }
 
+void Ep::discard_from(CompletionQueue& requests) const noexcept {
+    std::array<Completion, 16> unwanted;
+    for (std::size_t taken = unwanted.size(); taken == unwanted.size();) {
+        taken = requests.poll(unwanted);
+        for (const Completion& completion : std::span(unwanted).first(taken))
+            if (completion.operation == CompletedOperation::BindWindow) (void)own_binds_.remove(completion);
+    }
+}
+
 /// Names the limit if the queue is full.
 DAT_RETURN Ep::refuse_post(Status status, QueueKind queue) const noexcept {
     if (status.code() != Code::QueueFull) return to_return(status);
@@ -94,7 +103,7 @@ DAT_RETURN Ep::hand_over(SendRequest& request, const Segments& pieces, DAT_COMPL
     request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
     request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
     request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
-    if (own_request_queue_ != nullptr) discard(*own_request_queue_);
+    discard_requests();
     const Status status =
         post_with(request_cookies_.get(), request.context, flags, [&] { return endpoint_->post_send(request); });
     return status.ok() ? success : refuse_post(status, QueueKind::Send);
@@ -255,8 +264,10 @@ DAT_RETURN Ep::bind(MemoryWindow& window, BindRequest request, DAT_COMPLETION_FL
     if (const DAT_RETURN result = check_flags(flags, DAT_INVALID_ARG8); result != success) return result;
     if (const DAT_RETURN result = check_posting(); result != success) return result;
     request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
-    if (own_request_queue_ != nullptr) discard(*own_request_queue_);
-    return to_return(endpoint_->bind(window, request));
+    discard_requests();
+    const Status status = endpoint_->bind(window, request);
+    discard_requests();  // the regions that the window no longer exposes may be freed
+    return to_return(status);
 }
 
 // ---- Entry points -------------------------------------------------------------------------------------------------

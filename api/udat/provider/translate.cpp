@@ -93,7 +93,7 @@ Named<DAT_DTO_COMPLETION_STATUS> to_status(CompletionCode code) noexcept {
 
 bool write_event(const Completion& completion, Binds& binds, DAT_EVENT& event, bool& quiet) noexcept {
     if (completion.operation == CompletedOperation::BindWindow)
-        return write_bind(completion, binds.remove(completion.context), event, quiet);
+        return write_bind(completion, binds.remove(completion), event, quiet);
     event.event_number = DAT_DTO_COMPLETION_EVENT;
     auto& data = event.event_data.dto_completion_event_data;
     data.ep_handle = reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context);
@@ -155,7 +155,6 @@ const char* name_of(DAT_EVENT_NUMBER number) noexcept {
 #define CONSTANT(name) \
     case name:         \
         return #name;
-#include "core/request_terms.hpp"
 #include "dat_event_number.inc"
 #undef CONSTANT
     }

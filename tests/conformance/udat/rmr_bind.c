@@ -356,3 +356,73 @@ TEST(rmr_free__before_the_completion) {
     EXPECT_DONE(pair.client, 10);
     pair_close(&pair);
 }
+
+/* ---- Regions that a window may expose cannot be freed -------------------------------------------------------------
+ */
+
+typedef struct {
+    DAT_LMR_HANDLE lmr;
+    DAT_LMR_TRIPLET triplet;
+} Region;
+
+static Region new_region(const Side *side, size_t at) {
+    Region region = {.triplet = {.virtual_address = (DAT_VADDR)(uintptr_t)side->memory + at, .segment_length = 100}};
+    DAT_RMR_CONTEXT context;
+    CHECK_OK(register_virtual(side->ia, side->pz, side->memory + at, 100, DAT_MEM_PRIV_ALL_FLAG, &region.lmr,
+                              &region.triplet.lmr_context, &context));
+    return region;
+}
+
+/* `region`: null to unbind. */
+static void bind_region(DAT_RMR_HANDLE rmr, const Side *side, const Region *region, DAT_COMPLETION_FLAGS flags) {
+    const DAT_LMR_TRIPLET nothing = {0};
+    DAT_RMR_CONTEXT context;
+    CHECK_OK(dat_rmr_bind(rmr, region == NULL ? DAT_HANDLE_NULL : region->lmr,
+                          region == NULL ? &nothing : &region->triplet, REMOTE, DAT_VA_TYPE_VA, side->ep,
+                          (DAT_RMR_COOKIE){.as_64 = 1}, flags, &context));
+}
+
+static void expect_in_use(const Region *region) {
+    CHECK_SUB(dat_lmr_free(region->lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+}
+
+TEST(lmr_free__when_the_window_is_bound_elsewhere) {
+    Pair pair = connected_pair_here((Options){0});
+    const Side *side = pair.client;
+    DAT_RMR_HANDLE rmr = new_rmr(side->pz);
+    const Region first = new_region(side, 0), second = new_region(side, 200);
+    bind_region(rmr, side, &first, DAT_COMPLETION_DEFAULT_FLAG);
+    expect_bound(pair.client, rmr, 1);
+    bind_region(rmr, side, &second, DAT_COMPLETION_DEFAULT_FLAG);
+    expect_bound(pair.client, rmr, 1);
+    CHECK_OK(dat_lmr_free(first.lmr));
+    expect_in_use(&second);
+    bind_region(rmr, side, NULL, DAT_COMPLETION_DEFAULT_FLAG);
+    expect_bound(pair.client, rmr, 1);
+    CHECK_OK(dat_lmr_free(second.lmr));
+    CHECK_OK(dat_rmr_free(rmr));
+    pair_close(&pair);
+}
+
+/* A bind that is flushed leaves the window as it was: peers of other endpoints of the zone still reach the region. */
+TEST(lmr_free__when_a_later_bind_was_flushed) {
+    Pair pair = connected_pair_here((Options){0});
+    Side *side = pair.client;
+    DAT_RMR_HANDLE rmr = new_rmr(side->pz);
+    const Region bound = new_region(side, 0), other = new_region(side, 200);
+    bind_region(rmr, side, &bound, DAT_COMPLETION_DEFAULT_FLAG);
+    expect_bound(side, rmr, 1);
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    for (const Region *later = &other;; later = NULL) {
+        bind_region(rmr, side, later, DAT_COMPLETION_DEFAULT_FLAG);
+        DAT_EVENT event = EXPECT_EVENT(side, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT);
+        CHECK_EQ(event.event_data.rmr_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
+        expect_in_use(&bound);
+        if (later == NULL) break;
+    }
+    CHECK_OK(dat_lmr_free(other.lmr));
+    CHECK_OK(dat_rmr_free(rmr));
+    CHECK_OK(dat_lmr_free(bound.lmr));
+    side_close(pair.server);
+    side_close(pair.client);
+}
