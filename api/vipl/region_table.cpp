@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/vipl/region_table.hpp"
 
+#include <algorithm>
+
 #include "api/vipl/api.hpp"
 
 namespace viaduct::vipl {
@@ -17,6 +19,14 @@ RegionTable::~RegionTable() {
 std::size_t RegionTable::size() const noexcept {
     const LockGuard lock(mutex_);
     return count_;
+}
+
+bool RegionTable::covers(const void* address) const noexcept {
+    const LockGuard lock(mutex_);
+    return std::ranges::any_of(slots_.load()->at, [address](const Slot& slot) {
+        const MemoryRegion* const region = slot.region.load();
+        return region != nullptr && region->covers(address, 1);
+    });
 }
 
 RegionTable::Slot* RegionTable::Slots::find(std::uint32_t key) noexcept {

@@ -45,6 +45,9 @@ public:
     /// also if the region is too small for one. The key in the result becomes no_key when the region is erased.
     const DescriptorMemory* find_for_descriptor(std::uint32_t key) noexcept;
 
+    /// Whether any region contains the address. Takes as long as there are regions.
+    bool covers(const void* address) const noexcept;
+
     /// As MemoryRegion::modify(), for a region of the table.
     Status modify(MemoryRegion& region, std::shared_ptr<ProtectionDomain> domain, Access access);
 

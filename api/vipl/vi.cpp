@@ -375,11 +375,12 @@ void Vi::on_connection_event(const ConnectionEvent& event) noexcept {
     attempt.settle(event);
 }
 
-/// A descriptor is lost if its memory is no longer registered, or cannot be written. An asynchronous error reports this
-/// once and moves the VI to the Error state (guide, section 3.8.1, Completion Protection Error).
+/// A descriptor is lost if its memory is in no region any more, or cannot be written. An asynchronous error reports
+/// this once and moves the VI to the Error state (guide, section 3.8.1, Completion Protection Error).
 bool Vi::check_and_deliver(const Completion& completion) noexcept {
     VIP_DESCRIPTOR* const descriptor = descriptor_of(completion);
-    if (!nic_.revoked.contains(descriptor) && write_back(completion)) return true;
+    const bool is_revoked = nic_.revoked.contains(descriptor) && !nic_.regions.covers(descriptor);
+    if (!is_revoked && write_back(completion)) return true;
     if (!lost_descriptor_.exchange(true))
         report(VIP_ERROR_COMP_PROT, VIP_RESOURCE_VI, descriptor, to_operation_bits(completion.operation));
     return false;

@@ -153,20 +153,40 @@ TEST(flush_of_a_deregistered_descriptor) { flushed(DEREGISTERED); }
 TEST(flush_of_an_unmapped_descriptor) { flushed(UNMAPPED); }
 TEST(flush_of_an_unwritable_descriptor) { flushed(READ_ONLY); }
 
+static VIP_MEM_HANDLE register_anew(const Endpoint *end, const Alone *alone) {
+    VIP_MEM_ATTRIBUTES attribs = {end->ptag, VIP_FALSE, VIP_FALSE};
+    VIP_MEM_HANDLE handle;
+    CHECK_RC(VipRegisterMem(end->nic, alone->descriptor, PAGE, &attribs, &handle), VIP_SUCCESS);
+    return handle;
+}
+
+static void expect_received(const Pair *pair, const Alone *alone) {
+    VIP_DESCRIPTOR *done = NULL;
+    post_simple_send(pair->server, 0, MESSAGE);
+    CHECK_RC(VipRecvWait(pair->client->vi, LONG_MS, &done), VIP_SUCCESS);
+    CHECK(done == alone->descriptor);
+    CHECK_EQ(done->CS.Status, RECEIVED);
+    CHECK_EQ(count_errors(pair->client, VIP_ERROR_COMP_PROT), 0);
+}
+
 /* Memory that is registered again holds descriptors as before. */
 TEST(registered_again) {
     Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
     Alone alone = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(0), MESSAGE));
-    VIP_MEM_ATTRIBUTES attribs = {pair.client->ptag, VIP_FALSE, VIP_FALSE};
     CHECK_RC(VipPostRecv(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
     lose(pair.client, &alone, DEREGISTERED);
-    CHECK_RC(VipRegisterMem(pair.client->nic, alone.descriptor, PAGE, &attribs, &alone.handle), VIP_SUCCESS);
-    post_simple_send(pair.server, 0, MESSAGE);
-    VIP_DESCRIPTOR *done = NULL;
-    CHECK_RC(VipRecvWait(pair.client->vi, LONG_MS, &done), VIP_SUCCESS);
-    CHECK(done == alone.descriptor);
-    CHECK_EQ(done->CS.Status, RECEIVED);
-    CHECK_EQ(count_errors(pair.client, VIP_ERROR_COMP_PROT), 0);
+    register_anew(pair.client, &alone);
+    expect_received(&pair, &alone);
+}
+
+/* And so does memory of which another registration remains. */
+TEST(registered_twice) {
+    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    Alone alone = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(0), MESSAGE));
+    register_anew(pair.client, &alone);
+    CHECK_RC(VipPostRecv(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
+    lose(pair.client, &alone, DEREGISTERED);
+    expect_received(&pair, &alone);
 }
 
 /* ---- Another connection ------------------------------------------------------------------------------------------ */
