@@ -39,6 +39,7 @@ void Agent::watch_links(bool wanted) noexcept {
 /// Does what is due, and returns how long the thread may sleep.
 int Agent::work() noexcept {
     sleeps_long_ = false;
+    node_.give_up_closing();
     const std::uint32_t polls = node_.polls();
     stands_back_ = polls - std::exchange(polls_seen_, polls) >= many_polls && sleepers_ == 0;
     const auto at_most = [this](int limit) {

@@ -2,6 +2,7 @@
 // A connection, from the first attempt on: the order of its requests, and how far the two sides have come with them.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "backends/software/link.hpp"
 #include "core/base/fifo.hpp"
 #include "viaduct/attributes.hpp"
+#include "viaduct/deadline.hpp"
 #include "viaduct/work.hpp"
 
 namespace viaduct::software {
@@ -109,6 +111,13 @@ public:
     // Used by Node to queue each connection at most once.
     bool is_waiting = false;
     bool is_owing = false;
+
+    /// A connection that this side has ended, and when the peer ought to have noticed.
+    struct Ended {
+        std::shared_ptr<Connection> connection;
+        Deadline patience;
+    };
+    std::optional<std::list<Ended>::iterator> closing{};  // its place among those of the node
 
 private:
     enum class Progress : std::uint8_t {

@@ -189,18 +189,10 @@ void Endpoint::request_end() noexcept {
     if (!std::exchange(ending_, true)) node_.end_soon(*this);
 }
 
-/// If a request of the peer was refused, the peer has caused the loss.
-ConnectionEvent Endpoint::loss_by_this_side() const noexcept {
-    const bool by_peer = receive_.peer_failed();
-    return {.kind = ConnectionEventKind::Lost,
-            .reason = by_peer ? Code::Unreachable : Code::Ok,
-            .why = by_peer ? "a request of the peer was refused" : support::endings::failed_here};
-}
-
 void Endpoint::end() noexcept {
     if (!is_connected() || !std::exchange(ending_, false)) return;
     if (breaking_)
-        broke(loss_by_this_side(), CompletionCode::Transport);
+        broke(loss_here(receive_.peer_failed()), CompletionCode::Transport);
     else if (send_.has_drained())
         broke({.kind = ConnectionEventKind::Disconnected, .why = support::endings::drained}, CompletionCode::Flushed,
               true);
@@ -211,13 +203,13 @@ void Endpoint::connection_lost(Connection& connection, bool by_peer) noexcept {
     const ConnectionEvent loss{.kind = ConnectionEventKind::Lost,
                                .reason = by_peer ? Code::Unreachable : Code::Ok,
                                .why = by_peer ? support::endings::peer_ended : "the connection to the peer failed"};
-    broke(breaking_ ? loss_by_this_side() : loss, CompletionCode::Transport);
+    broke(breaking_ ? loss_here(receive_.peer_failed()) : loss, CompletionCode::Transport);
 }
 
 void Endpoint::peer_ended(Connection& connection, bool on_purpose, CompletionCode refused) noexcept {
     if (connection_.get() != &connection) return;
     if (breaking_)
-        broke(loss_by_this_side(), CompletionCode::Transport, false, refused);
+        broke(loss_here(receive_.peer_failed()), CompletionCode::Transport, false, refused);
     else if (refused != CompletionCode::Success)
         broke({.kind = ConnectionEventKind::Lost, .why = support::words_of_peer(refused)}, CompletionCode::Transport,
               false, refused);

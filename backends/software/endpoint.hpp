@@ -68,7 +68,6 @@ private:
     bool is_connected() const noexcept { return connection_ != nullptr && connection_->is_open(); }
     void end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight,
                         CompletionCode refused = CompletionCode::Success) noexcept;
-    ConnectionEvent loss_by_this_side() const noexcept;
     void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false,
                CompletionCode refused = CompletionCode::Success) noexcept;
 

@@ -39,6 +39,9 @@ constexpr auto distrust = 100ms;
 /// How long a process waits at most for its peers to take the last messages.
 constexpr auto linger = 1s;
 
+/// How long a peer may take to notice the end of a connection if its number is needed.
+constexpr auto closing_patience = 5s;
+
 /// Adds a connection to a list unless it is already there. A connection that cannot be added would wait forever, so it
 /// breaks.
 void enlist(std::vector<std::weak_ptr<Connection>>& list, bool& is_listed,
@@ -275,7 +278,11 @@ void Node::close_idle_links(std::size_t most) noexcept {
 
 Result<std::uint32_t> Node::add(const std::shared_ptr<Connection>& connection) {
     if (free_numbers_.empty()) {
-        if (connections_.size() >= max_connections) return Status(Code::NoResources, "too many connections");
+        if (connections_.size() >= max_connections) {
+            lacks_numbers_ = true;
+            agent_->shorten_sleep();
+            return Status(Code::NoResources, "too many connections");
+        }
         free_numbers_.reserve(connections_.size() + 1);  // remove() does not allocate
         connections_.push_back(nullptr);
         free_numbers_.push_back(static_cast<std::uint32_t>(connections_.size() - 1));
@@ -310,11 +317,25 @@ void Node::end_connections() noexcept {
 }
 
 bool Node::keep_closing(const std::shared_ptr<Connection>& connection) noexcept {
-    return support::guarded([&] { closing_.push_back(connection); }).ok();
+    return support::guarded([&] {
+               closing_.push_back({.connection = connection, .patience = Deadline::after(closing_patience)});
+               connection->closing = std::prev(closing_.end());
+           })
+        .ok();
 }
 
-void Node::forget_closing(const Connection& connection) noexcept {
-    std::erase_if(closing_, [&connection](const auto& kept) { return kept.get() == &connection; });
+void Node::forget_closing(Connection& connection) noexcept {
+    if (const auto place = std::exchange(connection.closing, std::nullopt)) closing_.erase(*place);
+}
+
+void Node::give_up_closing() noexcept {
+    if (!std::exchange(lacks_numbers_, false) || closing_.empty() || !closing_.front().patience.passed()) return;
+    constexpr const char* why = "the peer has not noticed the ends of connections, whose numbers have run out";
+    const auto connection = closing_.front().connection;
+    const auto link = std::static_pointer_cast<Link>(connection->link()->shared_from_this());
+    log(LogLevel::Warning, "%s: %s", transport_->name(), why);
+    link->close();
+    link_lost(*link, {Code::Unreachable, why});
 }
 
 }  // namespace viaduct::software

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -116,7 +117,11 @@ public:
 
     /// Keeps a connection that this side has ended until the peer has noticed. Returns false if memory runs out.
     bool keep_closing(const std::shared_ptr<Connection>& connection) noexcept;
-    void forget_closing(const Connection& connection) noexcept;
+    void forget_closing(Connection& connection) noexcept;
+
+    /// If numbers have run out, closes a link whose peer has not noticed the end of a connection for long: it may have
+    /// left thousands of them so. Called by the agent.
+    void give_up_closing() noexcept;
 
     /// Resumes the connection when a range is durable.
     support::Flusher& flusher() noexcept { return flusher_; }
@@ -150,7 +155,8 @@ private:
     unsigned rounds_owing_ = 0;  // in which frames arrived since the last acknowledge()
     std::vector<Endpoint*> ending_;
     std::size_t endpoints_ = 0;
-    std::vector<std::shared_ptr<Connection>> closing_;
+    std::list<Connection::Ended> closing_;  // the oldest first
+    bool lacks_numbers_ = false;
     std::map<std::uint16_t, std::shared_ptr<Port>> ports_;
     support::Flusher flusher_;
     std::unique_ptr<Agent> agent_;  // last, because its thread uses all other members
