@@ -132,9 +132,10 @@ Result<std::uint32_t> Device::add_connection(const std::shared_ptr<Connection>& 
         return number;
     }
     if (connections_.size() == wire::max_connections) return Status(Code::NoResources, "all connections are in use");
-    watch_.push_back(Watch::None);
+    const std::size_t count = connections_.size() + 1;
+    if (free_numbers_.capacity() < count) free_numbers_.reserve(2 * count);  // remove_connection() does not allocate
+    watch_.resize(count, Watch::None);
     connections_.push_back(connection);
-    free_numbers_.reserve(connections_.capacity());  // so that remove_connection() never allocates
     return static_cast<std::uint32_t>(connections_.size() - 1);
 }
 

@@ -171,7 +171,11 @@ Result<RemoteDoorbell> RemoteDoorbell::open(const UniqueFd& memory, UniqueFd eve
         return Status(Code::InvalidParameter, "invalid doorbell board from a peer");
     auto mapping = Mapping::map(memory.get(), sizeof(wire::DoorbellBoard), PROT_READ | PROT_WRITE);
     if (!mapping.ok()) return mapping.status();
-    // A write to a peer's descriptor must not block; with O_NONBLOCK it fails instead.
+    // Writing to an eventfd raises no signal, and with O_NONBLOCK it fails instead of blocking. Pipes and files may do
+    // anything. Of what Linux calls anonymous inodes, only an eventfd takes a write of 8 bytes.
+    struct stat kind {};
+    if (fstat(event.get(), &kind) != 0 || (kind.st_mode & S_IFMT) != 0)
+        return Status(Code::InvalidParameter, "a peer's event descriptor is no eventfd");
     if (fcntl(event.get(), F_SETFL, O_NONBLOCK) != 0) return Status::from_errno(errno, "a peer's event descriptor");
     RemoteDoorbell doorbell;
     doorbell.board_ = mapping->as<wire::DoorbellBoard>();

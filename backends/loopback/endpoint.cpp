@@ -175,7 +175,12 @@ void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight, boo
 }
 
 void Endpoint::lost() noexcept {
-    broke({.kind = ConnectionEventKind::Lost, .why = support::endings::failed_here}, CompletionCode::Transport);
+    bool peer_failed = false;
+    {
+        const BiasedLock::SlowPathGuard lock(receive_.lock());
+        peer_failed = receive_.peer_failed();
+    }
+    broke(loss_here(peer_failed), CompletionCode::Transport);
 }
 
 void Endpoint::request_break() noexcept {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "backends/support/region_view.hpp"
 
@@ -93,6 +94,15 @@ static_assert(sizeof(Slot) == 64);
 template <class T>
 [[gnu::always_inline]] inline T read_once(const T& field) noexcept {
     return *static_cast<const volatile T*>(&field);
+}
+
+/// The same for the structure with which the payload begins.
+template <class T>
+[[gnu::always_inline]] inline T read_payload(const Slot& slot) noexcept {
+    T copy;
+    std::memcpy(&copy, slot.payload, sizeof copy);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    return copy;
 }
 
 /// Written by the producer of a direction.

@@ -42,12 +42,6 @@ CountedOperation served(RemoteUse use) noexcept {
     }
 }
 
-wire::AgentTransfer agent_order(const wire::Slot& slot) noexcept {
-    wire::AgentTransfer order;
-    std::memcpy(&order, slot.payload, sizeof order);
-    return order;
-}
-
 /// Returns false if the memory is not there or cannot be written.
 bool execute_order(SlotKind kind, const wire::AgentTransfer& order, std::byte* area, std::uint32_t length) noexcept {
     auto* const target = reinterpret_cast<std::byte*>(order.address);
@@ -67,7 +61,7 @@ bool execute_order(SlotKind kind, const wire::AgentTransfer& order, std::byte* a
 /// Starts the flush that the slot requests, or checks whether it is done. consume() handles the result.
 bool ReceiveQueue::is_flushed(const wire::Slot& slot) noexcept {
     if (flush_ != nullptr) return flush_->state.load(std::memory_order_acquire) != support::FlushJob::State::Running;
-    const wire::AgentTransfer order = agent_order(slot);
+    const auto order = wire::read_payload<wire::AgentTransfer>(slot);
     if (!endpoint_.peer_may_access(RemoteUse::Flush, {order.address, order.key}, order.value)) return true;
     flush_ = endpoint_.start_flush(order.address, order.value);
     return flush_ == nullptr;
@@ -75,23 +69,23 @@ bool ReceiveQueue::is_flushed(const wire::Slot& slot) noexcept {
 
 void ReceiveQueue::refuse_order(RemoteUse use, const wire::AgentTransfer& order, std::uint64_t bytes) noexcept {
     endpoint_.refused_access(use, operation_of(use), {order.address, order.key}, bytes);
-    fail_connection(wire::Fault::Protection);
+    fail_connection(wire::Fault::Protection, true);
 }
 
 /// Handles a flush that is done or that was never started, because access was denied or memory or threads ran out.
 void ReceiveQueue::finish_flush(const wire::Slot& slot) noexcept {
     const auto job = std::exchange(flush_, nullptr);
     if (job != nullptr && job->state.load(std::memory_order_acquire) == support::FlushJob::State::Done) return;
-    const wire::AgentTransfer order = agent_order(slot);
+    const auto order = wire::read_payload<wire::AgentTransfer>(slot);
     if (!endpoint_.peer_may_access(RemoteUse::Flush, {order.address, order.key}, order.value))
         return refuse_order(RemoteUse::Flush, order, order.value);
-    fail_connection(wire::Fault::Operation);
+    fail_connection(wire::Fault::Operation, false);
 }
 
 /// Executes an RDMA operation that the peer could not execute itself. The checks are repeated, because the peer may be
 /// hostile and the region may have changed.
 void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& slot) noexcept {
-    const wire::AgentTransfer order = agent_order(slot);
+    const auto order = wire::read_payload<wire::AgentTransfer>(slot);
     const bool word = arrival.kind != SlotKind::AgentRead && arrival.kind != SlotKind::AgentWrite;
     if (arrival.length > wire::fragment_bytes || order.offset > wire::area_bytes - arrival.length ||
         (word && (arrival.length != 8 || order.address % 8 != 0)))

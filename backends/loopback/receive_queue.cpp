@@ -148,8 +148,7 @@ inline bool ReceiveQueue::deliver(const wire::Slot& slot, std::uint8_t flags, co
     if (sge == nullptr || receive.fault != CompletionCode::Success || length > sge->length) return false;
     const std::byte* payload = slot.payload;
     if (kind == Kind::Any && way_of(flags) == Way::Area) {
-        wire::External external;
-        std::memcpy(&external, slot.payload, sizeof external);
+        const wire::External external = wire::read_payload<wire::External>(slot);
         if (external.total != length || length > wire::fragment_bytes || external.offset > wire::area_bytes - length ||
             length > endpoint_.max_transfer_bytes())
             return false;
@@ -329,8 +328,7 @@ ReceiveQueue::Arrival ReceiveQueue::read(const wire::Slot& slot) const noexcept 
         if (arrival.length <= wire::inline_bytes) arrival.payload = slot.payload;
         return arrival;
     }
-    wire::External external;
-    std::memcpy(&external, slot.payload, sizeof external);
+    const wire::External external = wire::read_payload<wire::External>(slot);
     arrival.total = external.total;
     if (arrival.length <= wire::fragment_bytes && external.offset <= wire::area_bytes - arrival.length)
         arrival.payload = ring_.ring().area + external.offset;
@@ -407,7 +405,7 @@ void ReceiveQueue::consume_notice(const Arrival& arrival) noexcept {
     if (is(in_message)) return stop();  // the receive belongs to the message
     if (entries_.empty()) {
         endpoint_.missed_receive(arrival.operation);
-        return fail_connection(wire::Fault::Operation);
+        return fail_connection(wire::Fault::Operation, true);
     }
     if (arrival.kind == SlotKind::NoticeAborted) return fail_front(arrival, CompletionCode::PartialMessage);
     if (arrival.kind == SlotKind::RefusedNotice) return fail_front(arrival, CompletionCode::LocalProtection);
@@ -426,18 +424,19 @@ void ReceiveQueue::add_to(EndpointCounters& counters) const noexcept {
 
 void ReceiveQueue::refuse(CompletionCode code) noexcept {
     lock().assume_held();
-    fail_connection(code == CompletionCode::RemoteLength ? wire::Fault::Length : wire::Fault::Operation);
+    fail_connection(code == CompletionCode::RemoteLength ? wire::Fault::Length : wire::Fault::Operation, false);
 }
 
 /// On reliable levels a failure ends the connection. A sender that waits for confirmation learns which slot caused it.
-void ReceiveQueue::fail_connection(wire::Fault fault) noexcept {
+void ReceiveQueue::fail_connection(wire::Fault fault, bool caused_by_peer) noexcept {
     if (endpoint_.attributes().reliability == Reliability::Unreliable) return;
     ring_.report(fault);
-    stop();
+    stop(caused_by_peer);
 }
 
-void ReceiveQueue::stop() noexcept {
+void ReceiveQueue::stop(bool caused_by_peer) noexcept {
     set(stopped, true);
+    set(by_peer, caused_by_peer);
     endpoint_.request_break();
 }
 

@@ -71,6 +71,9 @@ public:
     /// Reverts advertise() when the connection was not established. Posted receives are kept.
     void withdraw_credits() noexcept VIADUCT_REQUIRES(lock()) { ring_.withdraw(); }
 
+    /// Whether the peer has caused the end of the connection: its request was refused, or violates the protocol.
+    bool peer_failed() const noexcept VIADUCT_REQUIRES(lock()) { return is(by_peer); }
+
     /// Adds the counters. Needs no lock.
     void add_to(EndpointCounters& counters) const noexcept;
 
@@ -90,6 +93,7 @@ private:
         stopped = 1,          // not connected, or the next slot cannot be consumed and ends the connection
         in_message = 2,       // the next slot continues a message
         short_transfers = 4,  // the maximum transfer size is less than what a slot holds
+        by_peer = 8,          // stopped because of the peer
     };
     bool is(Special special) const noexcept { return (special_ & special) != 0; }
     void set(Special special, bool on) noexcept { special_ = on ? special_ | special : special_ & ~special; }
@@ -143,8 +147,9 @@ private:
         VIADUCT_REQUIRES(lock());
     [[gnu::noinline]] void refuse_order(RemoteUse use, const wire::AgentTransfer& order, std::uint64_t bytes) noexcept
         VIADUCT_REQUIRES(lock());
-    [[gnu::noinline]] void fail_connection(wire::Fault fault) noexcept VIADUCT_REQUIRES(lock());
-    void stop() noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] void fail_connection(wire::Fault fault, bool caused_by_peer) noexcept VIADUCT_REQUIRES(lock());
+    /// The connection cannot continue; unless another cause is given, because the peer violates the protocol.
+    void stop(bool caused_by_peer = true) noexcept VIADUCT_REQUIRES(lock());
     void confirm_if_due(std::uint8_t seen) noexcept VIADUCT_REQUIRES(lock());
     [[gnu::noinline]] void confirm(std::uint8_t seen) noexcept VIADUCT_REQUIRES(lock());
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "backends/support/device_base.hpp"
+#include "backends/support/endings.hpp"
 #include "backends/support/flusher.hpp"
 #include "backends/support/refusals.hpp"
 #include "core/backend.hpp"
@@ -92,6 +93,13 @@ public:
               .told = reliable ? told : CompletionCode::Success,
               .is_of_peer = true,
               .why = why});
+    }
+
+    /// The connection cannot continue at this end. `peer_failed`: a request of the peer was refused.
+    static ConnectionEvent loss_here(bool peer_failed) noexcept {
+        return {.kind = ConnectionEventKind::Lost,
+                .reason = peer_failed ? Code::Unreachable : Code::Ok,
+                .why = peer_failed ? endings::refused : endings::failed_here};
     }
 
     /// Returns null if out of memory or threads.

@@ -78,13 +78,15 @@ void Persistence::watch(const void* address, std::uint64_t length, const MemoryI
         known->begin = begin;
         return mappings_.splice(mappings_.begin(), mappings_, known);
     }
+    mappings_.push_front(mapping);
     // With the length 0, a shared mapping is not moved but mapped again.
     void* const own = mremap(reinterpret_cast<void*>(begin), 0, mapping.length, MREMAP_MAYMOVE);
-    if (own == MAP_FAILED)
+    if (own == MAP_FAILED) {
+        mappings_.pop_front();
         return log(LogLevel::Warning, "%s: a file is not watched: mremap failed (errno %d)", PmemSetting::variable,
                    errno);
-    mapping.own = static_cast<std::byte*>(own);
-    mappings_.push_front(mapping);
+    }
+    mapping.own = mappings_.front().own = static_cast<std::byte*>(own);
     add_pages(mapping);
 }
 

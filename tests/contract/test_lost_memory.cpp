@@ -97,7 +97,9 @@ void lose_and_refuse(End& end, Wire& wire, const Mapped& memory, bool unmapping)
     memory.lose(unmapping);
     wire.send(memory.remote());
     require(end.node.hears(AsyncEventKind::RemoteWriteProtection, target_options.context), "the target is told");
-    require(end.port.lost(), "the connection breaks");
+    const ConnectionEvent end_of_connection = end.port.event();
+    require(end_of_connection.kind == ConnectionEventKind::Lost, "the connection breaks");
+    require(end_of_connection.reason == Code::Unreachable, "the peer has caused that");
     wire.await();
 }
 

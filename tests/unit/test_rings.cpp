@@ -106,6 +106,19 @@ struct Rings {
 
 }  // namespace
 
+TEST_CASE("rings: a doorbell is an eventfd") {
+    const UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+    const auto owner = std::move(*Doorbells::create(epoll.get()));
+    const auto board = std::move(*owner->board_for(0));
+    std::array<int, 2> ends{};
+    REQUIRE(pipe(ends.data()) == 0);
+    const UniqueFd unread(ends[0]);
+    CHECK_FALSE(RemoteDoorbell::open(duplicate(board->memory_fd()), UniqueFd(ends[1])).ok());
+    CHECK_FALSE(RemoteDoorbell::open(duplicate(board->memory_fd()), duplicate(board->memory_fd())).ok());
+    CHECK_FALSE(RemoteDoorbell::open(duplicate(board->memory_fd()), UniqueFd()).ok());
+    CHECK(RemoteDoorbell::open(duplicate(board->memory_fd()), duplicate(board->event_fd())).ok());
+}
+
 TEST_CASE("rings: slots arrive in order, with what was published, lap after lap") {
     Rings rings;
     for (std::uint32_t i = 0; i < 5 * wire::slot_count; ++i) {
