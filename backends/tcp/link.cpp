@@ -266,6 +266,7 @@ Status Link::go_on() {
             case ECONNRESET: return {Code::NoListener, "nothing listens on the port", error};
             default: return Status::from_errno(error, "connect");
         }
+        if (socket_.is_connected_to_itself()) return {Code::NoListener, "nothing listens on the port"};
         expect_room(false);
     }
     if (tls_ == nullptr)

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "core/base/settings.hpp"
 #include "core/base/socket_address.hpp"
@@ -96,11 +97,26 @@ int Socket::error() const noexcept {
     return getsockopt(get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-HostAddress Socket::peer_host() const noexcept {
+namespace {
+
+sockaddr_storage name_by(int (*function)(int, sockaddr*, socklen_t*) noexcept, int fd) noexcept {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
-    if (getpeername(get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
-    return host_of(reinterpret_cast<const sockaddr*>(&address));
+    return function(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 ? address : sockaddr_storage{};
+}
+
+}  // namespace
+
+bool Socket::is_connected_to_itself() noexcept {
+    const sockaddr_storage own = name_by(&getsockname, get()), other = name_by(&getpeername, get());
+    if (own.ss_family == AF_UNSPEC || std::memcmp(&own, &other, sizeof own) != 0) return false;
+    set_option(get(), SOL_SOCKET, SO_LINGER, linger{.l_onoff = 1, .l_linger = 0});
+    return true;
+}
+
+HostAddress Socket::peer_host() const noexcept {
+    const sockaddr_storage address = name_by(&getpeername, get());
+    return address.ss_family == AF_UNSPEC ? HostAddress{} : host_of(reinterpret_cast<const sockaddr*>(&address));
 }
 
 }  // namespace viaduct::tcp

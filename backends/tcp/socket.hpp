@@ -29,6 +29,10 @@ public:
     /// Returns the error number of the attempt to connect; 0: it is connected.
     int error() const noexcept;
 
+    /// Whether the system has connected the socket to itself, because it has chosen the port to which it connects as
+    /// its own. Such a connection is reset when it is closed, so that the port is free for a listener.
+    bool is_connected_to_itself() noexcept;
+
     HostAddress peer_host() const noexcept;
 };
 

@@ -40,7 +40,7 @@
     DO(SSL_CTX_use_certificate_chain_file) DO(SSL_SESSION_free) DO(SSL_SESSION_new) \
     DO(SSL_SESSION_set1_master_key) DO(SSL_SESSION_set_cipher) DO(SSL_SESSION_set_protocol_version) \
     DO(SSL_do_handshake) DO(SSL_free) DO(SSL_get0_alpn_selected) \
-    DO(SSL_get_error) DO(SSL_get_ex_data) DO(SSL_has_pending) \
+    DO(SSL_get_error) DO(SSL_get_ex_data) DO(SSL_has_pending) DO(SSL_key_update) \
     DO(SSL_new) DO(SSL_read) DO(SSL_session_reused) \
     DO(SSL_set_accept_state) DO(SSL_set_alpn_protos) DO(SSL_set_bio) \
     DO(SSL_set_connect_state) DO(SSL_set_ex_data) \
@@ -65,6 +65,9 @@ constexpr std::string_view encrypting = "viaduct/1/encrypted";
 constexpr std::string_view authenticating = "viaduct/1/authenticated";
 
 constexpr const char* no_memory = "OpenSSL is out of memory";
+
+/// After so many records of one direction comes a new key. AES-GCM needs one before 2^24.5 (RFC 8446, section 5.5).
+constexpr std::uint32_t records_of_a_key = 1 << 18;
 
 struct OpenSsl {
 #define VIADUCT_MEMBER(NAME) decltype(&::NAME) NAME = nullptr;  // NOLINT(bugprone-macro-parentheses): it is declared
@@ -513,9 +516,15 @@ bool Tls::has_more() const noexcept { return OpenSsl::get()->SSL_has_pending(ssl
 
 std::ptrdiff_t Tls::write(std::span<const std::byte> from) noexcept {
     const OpenSsl& openssl = *OpenSsl::get();
+    const bool is_next = !std::exchange(must_repeat_, false);
+    if (is_next && records_ >= records_of_a_key && openssl.SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
+        records_ = 0;
     openssl.ERR_clear_error();
     errno = 0;
-    return result(openssl.SSL_write(ssl_, from.data(), static_cast<int>(from.size())));
+    const std::ptrdiff_t written = result(openssl.SSL_write(ssl_, from.data(), static_cast<int>(from.size())));
+    must_repeat_ = written < 0;
+    if (written > 0) records_ += 1 + static_cast<std::uint32_t>(written / SSL3_RT_MAX_PLAIN_LENGTH);
+    return written;
 }
 
 }  // namespace viaduct::tcp

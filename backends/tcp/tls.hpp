@@ -72,7 +72,9 @@ private:
     const int fd_;
     const Role role_;
     bool encrypts_;
-    bool looked_ = false;  // at the first bytes of the peer
+    std::uint32_t records_ = 0;  // at most so many were written with the present key
+    bool must_repeat_ = false;   // the last write(), for which the system had no room
+    bool looked_ = false;        // at the first bytes of the peer
     bool wants_to_write_ = false;
     bool failed_ = false;  // as the peer was told
     bool ended_ = false;   // the socket

@@ -146,6 +146,27 @@ TEST_CASE("tcp tls: what is encrypted arrives unchanged, and a change is noticed
     CHECK(errno == EBADMSG);
 }
 
+TEST_CASE("tcp tls: a key is replaced long before its limit") {
+    Pair pair(Credentials::File, Credentials::File, true, true);
+    pair.shake_hands();
+    REQUIRE(pair.server.status.ok());
+    constexpr int most = 1 << 19;       // AES-GCM permits about 2^24.5 records
+    constexpr ssize_t one_record = 23;  // with one byte
+    int written = 0;
+    bool good = true;
+    for (ssize_t arrived = one_record; good && arrived == one_record && written < most; ++written) {
+        const std::byte sent{static_cast<unsigned char>(written)};
+        std::byte received{};
+        std::array<char, 100> record{};
+        good = pair.client.tls->write({&sent, 1}) == 1;
+        arrived = recv(pair.server.fd.get(), record.data(), record.size(), MSG_PEEK);
+        good = good && pair.server.tls->read({&received, 1}) == 1 && received == sent;
+    }
+    CHECK(good);
+    CHECK(written > most / 4);
+    CHECK(written < most);
+}
+
 TEST_CASE("tcp tls: different credentials are refused on both sides, and each says what to set") {
     constexpr std::array all{Credentials::Host, Credentials::File, Credentials::OtherFile};
     for (const Credentials client : all)
