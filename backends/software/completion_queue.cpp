@@ -43,6 +43,8 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     std::size_t taken = take(out);
     if (taken != 0) {
         node_.count_poll();
+        constexpr std::uint32_t polls_between_looks = 32;  // the agent counts on it
+        if (node_.polls() % polls_between_looks == 0) node_.progress();
     } else {
         node_.poll();
         taken = take(out);
@@ -76,7 +78,7 @@ Status CompletionQueue::arm(Arm what) noexcept {
 
 Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
     const Node::Guard guard(node_);
-    if (items_.size() > capacity) return {Code::Busy, "the queue holds more completions"};
+    if (items_.size() + reserved_ > capacity) return {Code::Busy, "the queue holds more completions"};
     capacity_ = capacity;
     if (std::exchange(waits_for_room_, false)) node_.resume_waiting();
     return {};
@@ -84,7 +86,7 @@ Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
 
 void CompletionQueue::push(const Completion& completion, const std::shared_ptr<WorkCount>& from,
                            bool solicited) noexcept {
-    if (items_.size() >= capacity_ || !items_.reserve(items_.size() + 1)) {
+    if (items_.size() + reserved_ >= capacity_ || !items_.reserve(items_.size() + 1)) {
         from->remove();
         device_.raise({.kind = AsyncEventKind::CompletionQueueOverrun,
                        .endpoint_context = completion.endpoint_context,
@@ -105,7 +107,7 @@ void CompletionQueue::push(const Completion& completion, const std::shared_ptr<W
 }
 
 bool CompletionQueue::has_room() noexcept {
-    const bool room = items_.size() < capacity_;
+    const bool room = items_.size() + reserved_ < capacity_;
     if (!room) waits_for_room_ = true;
     return room;
 }

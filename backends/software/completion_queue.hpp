@@ -49,6 +49,10 @@ public:
     /// completions.
     bool has_room() noexcept;
 
+    /// Keep a place for a completion that will come. There is room; give_back() precedes its push().
+    void keep_place() noexcept { ++reserved_; }
+    void give_back_place() noexcept { --reserved_; }
+
 private:
     struct Item {
         Completion completion;
@@ -66,6 +70,7 @@ private:
     const CompletionObserver observer_;
     std::uint32_t capacity_;
     Fifo<Item> items_{16};
+    std::size_t reserved_ = 0;   // for messages that have begun to arrive
     std::size_t solicited_ = 0;  // number of solicited items
     bool armed_ = false;
     Arm armed_for_ = Arm::Any;

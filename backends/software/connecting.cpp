@@ -211,7 +211,9 @@ void Connection::on_peer(const std::shared_ptr<Link>& link, const Connect& reque
         const PrivateData private_data = attempt_->parameters.private_data;  // a copy: accept() ends the attempt
         return accept(link, request.end, {}, private_data, event);
     });
-    if (!status.ok()) fail(status);
+    if (status.ok()) return;
+    link->tell(request.end.connection, NoResources{});
+    fail(status);
 }
 
 /// Handles an answer other than Accepted.

@@ -148,7 +148,7 @@ void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionC
     connection_ = nullptr;
     breaking_ = ending_ = false;
     if (connection == nullptr) return;
-    node_.regions().end_windows_of(connection->number());
+    if (connection->is_open()) node_.regions().end_windows_of(connection->number());
     connection->end(on_purpose, receive_.refusal());
 }
 

@@ -65,6 +65,12 @@ public:
     /// Drops a link that nobody uses, with what the peer may still send.
     virtual void abandon() noexcept { close(); }
 
+    /// Closes the link, and tells all that use it why.
+    void give_up(const Status& why) noexcept {
+        close();
+        end_users(why);
+    }
+
     // ---- What uses the link. One that has connected and is not used may be closed. ----
 
     /// Sends a message, if the link is usable. `header.bytes` need not be set.

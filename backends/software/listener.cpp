@@ -180,6 +180,8 @@ int Listener::fd() const noexcept {
 }
 
 Status Listener::add(std::unique_ptr<ConnectionRequest> request) {
+    if (requests_.size() >= max_waiting)
+        std::erase_if(requests_, [](const auto& waiting) { return waiting->has_gone(); });
     if (requests_.size() >= max_waiting) {
         constexpr const char* why = "too many requests wait for the listener";
         port_->turn_away({Code::NoResources, why});

@@ -41,8 +41,10 @@ public:
     /// Reports whether the peer still waits for an answer.
     bool is_wanted() noexcept {
         if (const auto link = link_) (void)link->work();  // the requester may have given up since
-        return link_ != nullptr;
+        return !has_gone();
     }
+    /// Whether it is known that nobody waits.
+    bool has_gone() const noexcept { return link_ == nullptr || link_->is_closed(); }
     /// The number of the requester's connection.
     std::uint32_t requester() const noexcept { return message_.end.connection; }
     /// The requester has given up, or its link has ended; the link forgets the request.

@@ -73,6 +73,7 @@ ReceiveQueue::Turn ReceiveQueue::find_receive(CompletedOperation operation) noex
         shared_->take(entries_.vacant())) {
         entries_.commit();
         count_->add();
+        completions_.keep_place();
     }
     if (!entries_.empty()) return Turn::Now;
     const bool waits = shared_ != nullptr ||
@@ -159,7 +160,7 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
             complete_front(arrival_of(header), CompletionCode::LocalProtection);
             refuse(CompletionCode::RemoteProtection);
         } else {
-            refuse_access(header, RemoteUse::Write, CompletedOperation::RdmaWrite, rest);
+            (void)refuse_access(header, RemoteUse::Write, CompletedOperation::RdmaWrite, rest);
         }
     }
     if (!skipping_) {
@@ -197,8 +198,7 @@ bool ReceiveQueue::read(const Frame& frame) noexcept {
     const FrameHeader& header = frame.header;
     if (!endpoint_.peer_may_access(RemoteUse::Read, remote_of(header), header.total)) {
         in_progress_ = nothing;
-        refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead, header.total);
-        return true;
+        return refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead, header.total);
     }
     if (in_progress_ == nothing) begin(header);
     const Sge source{reinterpret_cast<void*>(header.address), header.key, header.total};
@@ -208,8 +208,7 @@ bool ReceiveQueue::read(const Frame& frame) noexcept {
                                                        moved_, header.total - moved_, 0, there);
         if (!there) {
             in_progress_ = nothing;
-            refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead, header.total);
-            return true;
+            return refuse_access(header, RemoteUse::Read, CompletedOperation::RdmaRead, header.total);
         }
         if (!bytes) return false;
         moved_ += *bytes;
@@ -228,8 +227,7 @@ bool ReceiveQueue::change_word(const Frame& frame) noexcept {
     }
     const RemoteUse use = fetches ? RemoteUse::Atomic : RemoteUse::Write;
     if (in_progress_ == nothing && !endpoint_.peer_may_access(use, remote_of(header), 8)) {
-        refuse_access(header, use, operation_of(header.kind), 8);
-        return true;
+        return refuse_access(header, use, operation_of(header.kind), 8);
     }
     auto* const word = reinterpret_cast<std::byte*>(header.address);
     const std::uint64_t value = word_at(frame.payload, 0);
@@ -242,8 +240,7 @@ bool ReceiveQueue::change_word(const Frame& frame) noexcept {
             support::atomic_word(word).store(value, std::memory_order_release);
     };
     if (in_progress_ == nothing && !survives(change)) {
-        refuse_access(header, use, operation_of(header.kind), 8);
-        return true;
+        return refuse_access(header, use, operation_of(header.kind), 8);
     }
     if (!fetches) {
         traffic_.add(CountedOperation::ServeAtomic, Way::Frame, sizeof value);
@@ -264,8 +261,7 @@ bool ReceiveQueue::flush(const Frame& frame) noexcept {
     const std::uint64_t bytes = word_at(frame.payload, 0);
     if (!endpoint_.peer_may_access(RemoteUse::Flush, remote_of(header), bytes)) {
         flush_.reset();
-        refuse_access(header, RemoteUse::Flush, CompletedOperation::Flush, bytes);
-        return true;
+        return refuse_access(header, RemoteUse::Flush, CompletedOperation::Flush, bytes);
     }
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (header.kind == FrameKind::FlushVisible || !endpoint_.has_file(header.key)) return true;
@@ -273,15 +269,17 @@ bool ReceiveQueue::flush(const Frame& frame) noexcept {
     const auto state =
         flush_ != nullptr ? flush_->state.load(std::memory_order_acquire) : support::FlushJob::State::Failed;
     if (state == support::FlushJob::State::Running) return false;
+    if (state == support::FlushJob::State::Failed && !refuse_request(header, CompletionCode::RemoteOperation))
+        return false;
     flush_.reset();
-    if (state == support::FlushJob::State::Failed) refuse_request(header, CompletionCode::RemoteOperation);
     return true;
 }
 
-void ReceiveQueue::refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation,
+bool ReceiveQueue::refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation,
                                  std::uint64_t bytes) noexcept {
+    if (!refuse_request(header, CompletionCode::RemoteProtection)) return false;
     endpoint_.refused_access(use, operation, remote_of(header), bytes);
-    refuse_request(header, CompletionCode::RemoteProtection);
+    return true;
 }
 
 /// On reliable levels a refusal ends the connection, and the peer learns which request caused it.
@@ -291,16 +289,15 @@ void ReceiveQueue::refuse(CompletionCode code) noexcept {
     endpoint_.request_break();
 }
 
-/// An unreliable peer is told, too, if it waits for the request.
-void ReceiveQueue::refuse_request(const FrameHeader& header, CompletionCode code) noexcept {
+/// An unreliable peer is told, too, if it waits for the request. Returns false if that has to wait for room.
+bool ReceiveQueue::refuse_request(const FrameHeader& header, CompletionCode code) noexcept {
     refuse(code);
     const bool awaited = header.kind == FrameKind::AtomicWrite || header.kind == FrameKind::FlushVisible ||
                          header.kind == FrameKind::FlushPersistent;
-    // If the frame cannot be sent now, an unreliable connection may lose it.
-    if (!is_reliable() && awaited)
-        (void)connection_->send({.immediate = static_cast<std::uint32_t>(code),
-                                 .key = connection_->current_request(),
-                                 .kind = FrameKind::Refused});
+    return is_reliable() || !awaited ||
+           connection_->send({.immediate = static_cast<std::uint32_t>(code),
+                              .key = connection_->current_request(),
+                              .kind = FrameKind::Refused});
 }
 
 void ReceiveQueue::violate(const char* how) noexcept { connection_->lose(how); }

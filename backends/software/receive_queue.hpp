@@ -64,6 +64,7 @@ private:
     void was_posted() noexcept;
     bool may_use(const Sge& sge, std::uint64_t bytes) noexcept;
     void push(const Completion& completion, bool solicited) noexcept {
+        if (shared_ != nullptr) completions_.give_back_place();
         completions_.push(completion, count_, solicited);
     }
     void count(CountedOperation operation, Way way, std::uint64_t bytes) noexcept {
@@ -81,8 +82,8 @@ private:
     bool change_word(const Frame& frame) noexcept;
     bool flush(const Frame& frame) noexcept;
     Turn find_receive(CompletedOperation operation) noexcept;
-    void refuse_request(const FrameHeader& header, CompletionCode code) noexcept;
-    void refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation,
+    bool refuse_request(const FrameHeader& header, CompletionCode code) noexcept;
+    bool refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation,
                        std::uint64_t bytes) noexcept;
     void violate(const char* how) noexcept;
     bool is_reliable() const noexcept;
