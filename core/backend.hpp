@@ -29,6 +29,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/event_channel.hpp"
 #include "core/explain.hpp"
 #include "viaduct/attributes.hpp"
 #include "viaduct/connection.hpp"
@@ -301,6 +302,12 @@ public:
         return {Code::Unsupported, "the device has no thread"};
     }
     virtual void unwatch(int fd) noexcept { (void)fd; }
+
+    /// For threads that wait for events of the device, or of what belongs to it. Valid as long as the device.
+    virtual EventPoller& event_poller() noexcept {
+        static EventPoller idle;
+        return idle;
+    }
 
     /// How often that thread was woken.
     virtual std::uint64_t agent_wakeups() const noexcept { return 0; }

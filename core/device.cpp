@@ -34,7 +34,7 @@ Result<AsyncEvent> Device::next_event() noexcept {
 }
 
 Result<AsyncEvent> Device::next_event(const Deadline& deadline) {
-    return take_when_readable(fd(), deadline, [this] { return next_event(); });
+    return take_when_readable(fd(), deadline, device_->event_poller(), [this] { return next_event(); });
 }
 
 DeviceCounters Device::counters() const {
@@ -125,7 +125,8 @@ Result<std::shared_ptr<Device>> open_device(backend::Provider& provider, std::ui
 }
 
 Result<std::unique_ptr<ConnectionRequest>> Listener::next_request(const Deadline& deadline) {
-    return take_when_readable(fd(), deadline, [this] { return next_request(); });
+    EventPoller idle;
+    return take_when_readable(fd(), deadline, idle, [this] { return next_request(); });
 }
 
 Result<std::unique_ptr<Listener>> Device::listen(const Address& local, Sharing sharing) {

@@ -95,9 +95,17 @@ void Registry::remove(const RegisteredListener& listener) noexcept {
     listeners.erase(&listener);
 }
 
-RegisteredListener::RegisteredListener(std::unique_ptr<Listener> listener, const Device& device, const Address& local)
-    : listener_(std::move(listener)), attributes_(device.attributes()), api_(Internals::api(device)), local_(local) {
+RegisteredListener::RegisteredListener(std::unique_ptr<Listener> listener, Device& device, const Address& local)
+    : listener_(std::move(listener)),
+      poller_(Internals::poller(device)),
+      attributes_(device.attributes()),
+      api_(Internals::api(device)),
+      local_(local) {
     Registry::instance().add(*this);
+}
+
+Result<std::unique_ptr<ConnectionRequest>> RegisteredListener::next_request(const Deadline& deadline) {
+    return take_when_readable(fd(), deadline, poller_, [this] { return next_request(); });
 }
 
 RegisteredListener::~RegisteredListener() { Registry::instance().remove(*this); }

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "core/base/event_channel.hpp"
 #include "core/base/fork.hpp"
 #include "viaduct/counters.hpp"
 #include "viaduct/device.hpp"
@@ -15,11 +16,12 @@ class Endpoint;
 /// A listener and what is told about it.
 class RegisteredListener final : public Listener {
 public:
-    RegisteredListener(std::unique_ptr<Listener> listener, const Device& device, const Address& local);
+    RegisteredListener(std::unique_ptr<Listener> listener, Device& device, const Address& local);
     ~RegisteredListener() override;
 
     int fd() const noexcept override { return listener_->fd(); }
     Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept override { return listener_->next_request(); }
+    Result<std::unique_ptr<ConnectionRequest>> next_request(const Deadline& deadline) override;
 
     const DeviceAttributes& attributes() const noexcept { return attributes_; }
     const char* api() const noexcept { return api_; }
@@ -27,6 +29,7 @@ public:
 
 private:
     const Owned<Listener> listener_;
+    EventPoller& poller_;
     const DeviceAttributes attributes_;
     const char* const api_;
     const Address local_;

@@ -167,7 +167,7 @@ int Conn::next_event(rpma_conn_event& event) {
         }
         const int fd = events_.fd();
         if (fd < 0) return failed({Code::SystemError, "cannot create a descriptor"});
-        if (!await_readable_soon(fd).ok()) return RPMA_E_NO_EVENT;
+        if (!await_readable_soon(fd, Internals::poller(*domain_->device())).ok()) return RPMA_E_NO_EVENT;
     }
 }
 

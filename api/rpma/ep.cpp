@@ -9,6 +9,7 @@
 #include "api/rpma/peer.hpp"
 #include "core/base/address_text.hpp"
 #include "core/base/event_channel.hpp"
+#include "core/base/internals.hpp"
 #include "core/explain.hpp"
 
 namespace viaduct::rpma {
@@ -35,7 +36,8 @@ Result<std::unique_ptr<ConnectionRequest>> Ep::next_request() {
         auto request = listener_->next_request();
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
         if (arrived && std::exchange(patient, false) && await_arrival()) continue;
-        if (const Status status = await_readable_soon(fd()); !status.ok()) return status;
+        const Status status = await_readable_soon(fd(), Internals::poller(*domain_->device()));
+        if (!status.ok()) return status;
     }
 }
 

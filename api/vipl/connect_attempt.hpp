@@ -4,6 +4,8 @@
 
 #include "api/support/interruption.hpp"
 #include "core/backend.hpp"
+#include "core/base/event_channel.hpp"
+#include "core/base/wait_until.hpp"
 #include "core/base/waiting.hpp"
 #include "viaduct/detail/mutex.hpp"
 
@@ -73,10 +75,15 @@ public:
 
     /// Like try_take(), but waits for the outcome of the request with this number; it has its own deadline.
     /// InvalidState: another one has begun. WouldBlock: the wait was interrupted.
-    Result<ConnectionEvent> wait(Model model, std::uint64_t number) {
-        UniqueLock lock(mutex_);
+    Result<ConnectionEvent> wait(Model model, std::uint64_t number, EventPoller& poller) {
         const auto settled = [this, number]()
                                  VIADUCT_REQUIRES(mutex_) { return phase_ != Phase::Pending || number_ != number; };
+        for (const auto spin_end = Deadline::after(spin_time()); !spin_end.passed(); poller.poll()) {
+            const LockGuard lock(mutex_);
+            if (settled()) break;
+        }
+        poller.stop_polling();
+        UniqueLock lock(mutex_);
         while (true) {
             {
                 const CancellationPoint here;

@@ -7,6 +7,7 @@
 #include "api/vipl/vi.hpp"
 #include "core/base/address_text.hpp"
 #include "core/base/event_channel.hpp"
+#include "core/base/internals.hpp"
 #include "core/explain.hpp"
 #include "core/log.hpp"
 
@@ -52,9 +53,11 @@ Result<std::unique_ptr<ConnectionRequest>> wait_for_request(Nic& nic, const Addr
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
         if (deadline.passed()) return Status(Code::TimedOut, "");  // expected, so no reason
         if (interrupted() || wait_closed()) return request;
-        (void)await_readable_soon((*listener)->fd(), next_look(deadline));
+        (void)await_readable_soon((*listener)->fd(), next_look(deadline), Internals::poller(*nic.device()));
     }
 }
+
+EventPoller& poller_of(Vi& vi) noexcept { return Internals::poller(*vi.nic().device()); }
 
 /// Creates a handle for a request. If memory runs out, the request is rejected immediately.
 Connection& keep(Nic& nic, std::unique_ptr<ConnectionRequest> request) try {
@@ -164,7 +167,7 @@ VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
         std::uint64_t number = 0;
         const VIP_RETURN begun = begin_request(vi, Model::ClientServer, LocalAddr, RemoteAddr, Timeout, number);
         if (begun != VIP_SUCCESS) return begun;
-        return finish_request(vi, vi.attempt.wait(Model::ClientServer, number), *RemoteViAttribs);
+        return finish_request(vi, vi.attempt.wait(Model::ClientServer, number, poller_of(vi)), *RemoteViAttribs);
     });
 }
 
@@ -191,6 +194,7 @@ VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteV
 
 VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttribs) {
     return Entry::wait<Vi>(ViHandle, {{RemoteViAttribs != nullptr, "RemoteViAttribs is NULL"}}, [&](Vi& vi) {
-        return finish_request(vi, vi.attempt.wait(Model::PeerToPeer, vi.attempt.number()), *RemoteViAttribs);
+        return finish_request(vi, vi.attempt.wait(Model::PeerToPeer, vi.attempt.number(), poller_of(vi)),
+                              *RemoteViAttribs);
     });
 }

@@ -29,6 +29,11 @@ Result<std::unique_ptr<Agent>> Agent::start(Node& node) {
     return agent;
 }
 
+void Agent::take_over() noexcept {
+    polls_seen_ = node_.polls();
+    if (stands_back_) wake();
+}
+
 /// While consumers poll, the descriptor of the links is readable for each frame, which must not wake the agent.
 void Agent::watch_links(bool wanted) noexcept {
     if (std::exchange(watches_links_, wanted) == wanted) return;

@@ -29,6 +29,9 @@ public:
     }
     void sleep_ends() noexcept { --sleepers_; }
 
+    /// Somebody who has polled is about to sleep. Unless others poll, too, the agent exchanges frames from now on.
+    void take_over() noexcept;
+
     /// Whether consumers poll so often that the agent leaves the links to them.
     bool stands_back() const noexcept { return stands_back_; }
 

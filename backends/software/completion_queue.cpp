@@ -46,7 +46,7 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
         constexpr std::uint32_t polls_between_looks = 32;  // the agent counts on it
         if (node_.polls() % polls_between_looks == 0) node_.progress();
     } else {
-        node_.poll();
+        node_.poll_as_consumer();
         taken = take(out);
     }
     signal_items();
@@ -55,7 +55,7 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
 
 bool CompletionQueue::ready() noexcept {
     const Node::Guard guard(node_);
-    if (items_.empty()) node_.poll();
+    if (items_.empty()) node_.poll_as_consumer();
     signal_items();
     return !items_.empty();
 }

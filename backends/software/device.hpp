@@ -33,6 +33,8 @@ public:
 
     Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override;
 
+    EventPoller& event_poller() noexcept override { return *node_; }
+
     Node& node() noexcept { return *node_; }
     Agent& agent() const noexcept { return node_->agent(); }
     template <class Use>

@@ -166,6 +166,16 @@ bool Node::progress() noexcept {
 }
 
 void Node::poll() noexcept {
+    const Guard guard(*this);
+    poll_as_consumer();
+}
+
+void Node::stop_polling() noexcept {
+    const Guard guard(*this);
+    agent_->take_over();
+}
+
+void Node::poll_as_consumer() noexcept {
     constexpr std::size_t one_more = 4096;
     const std::size_t before = moved_;
     progress();
@@ -334,8 +344,7 @@ void Node::give_up_closing() noexcept {
     const auto connection = closing_.front().connection;
     const auto link = std::static_pointer_cast<Link>(connection->link()->shared_from_this());
     log(LogLevel::Warning, "%s: %s", transport_->name(), why);
-    link->close();
-    link_lost(*link, {Code::Unreachable, why});
+    link->give_up({Code::Unreachable, why});
 }
 
 }  // namespace viaduct::software

@@ -15,6 +15,7 @@
 #include "backends/software/regions.hpp"
 #include "backends/software/transport.hpp"
 #include "backends/support/flusher.hpp"
+#include "core/base/event_channel.hpp"
 #include "core/base/fork.hpp"
 #include "core/base/waiting.hpp"
 #include "viaduct/detail/mutex.hpp"
@@ -24,11 +25,11 @@ namespace viaduct::software {
 class Endpoint;
 class Port;
 
-class Node {
+class Node final : public EventPoller {
 public:
     /// Throws std::bad_alloc.
     static Result<std::shared_ptr<Node>> create(const HostAddress& host, std::unique_ptr<Transport> transport);
-    ~Node();
+    ~Node() override;
 
     /// Holds the lock. Before it is released, connections that have to end are ended.
     class VIADUCT_GUARD Guard {
@@ -49,6 +50,10 @@ public:
 
     const HostAddress& host() const noexcept { return host_; }
 
+    // For threads that wait for events.
+    void poll() noexcept override;
+    void stop_polling() noexcept override;
+
     // The lock must be held for the functions below.
     Transport& transport() noexcept { return *transport_; }
     Agent& agent() noexcept { return *agent_; }
@@ -59,7 +64,7 @@ public:
     bool progress() noexcept;
 
     /// The same for a consumer that finds its queue empty.
-    void poll() noexcept;
+    void poll_as_consumer() noexcept;
 
     /// Tells the agent that a consumer polls. A poll() that moves many bytes, and therefore takes long, counts as
     /// several.

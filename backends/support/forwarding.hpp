@@ -187,6 +187,7 @@ public:
     }
     Status watch(int fd, void (*on_readable)() noexcept) noexcept override { return inner().watch(fd, on_readable); }
     void unwatch(int fd) noexcept override { inner().unwatch(fd); }
+    EventPoller& event_poller() noexcept override { return inner().event_poller(); }
     std::uint64_t agent_wakeups() const noexcept override { return inner().agent_wakeups(); }
 };
 

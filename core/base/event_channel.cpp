@@ -38,10 +38,11 @@ namespace {
 
 bool blocks(int fd) noexcept { return (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0; }
 
-bool spin_until_readable(int fd, const Deadline& deadline) {
+bool spin_until_readable(int fd, const Deadline& deadline, EventPoller& poller) {
     const auto spin_end = std::min(Deadline::Clock::now() + spin_time(), deadline.point());
-    while (Deadline::Clock::now() < spin_end)
+    for (; Deadline::Clock::now() < spin_end; poller.poll())
         if (await_readable(fd, Deadline::now())) return true;
+    poller.stop_polling();
     return false;
 }
 
@@ -61,13 +62,13 @@ bool await_readable(int fd, const Deadline& deadline) {
     return sleep_until_readable({&fd, 1}, deadline) == Woken::Ready;
 }
 
-Status await_readable_soon(int fd) {
-    if (blocks(fd) && spin_until_readable(fd, Deadline::never())) return {};
+Status await_readable_soon(int fd, EventPoller& poller) {
+    if (blocks(fd) && spin_until_readable(fd, Deadline::never(), poller)) return {};
     return await_readable(fd);
 }
 
-bool await_readable_soon(int fd, const Deadline& deadline) {
-    return spin_until_readable(fd, deadline) || await_readable(fd, deadline);
+bool await_readable_soon(int fd, const Deadline& deadline, EventPoller& poller) {
+    return spin_until_readable(fd, deadline, poller) || await_readable(fd, deadline);
 }
 
 }  // namespace viaduct

@@ -39,22 +39,32 @@ VIADUCT_EXPORT Status await_readable(int fd);
 /// The same with a deadline; ignores O_NONBLOCK. False: the wait ended for another reason.
 VIADUCT_EXPORT bool await_readable(int fd, const Deadline& deadline);
 
-/// The same, but poll for spin_time() before they sleep: for events that usually follow so soon that waking a thread
-/// would take longer.
-VIADUCT_EXPORT Status await_readable_soon(int fd);
-VIADUCT_EXPORT bool await_readable_soon(int fd, const Deadline& deadline);
+/// Does the work of a device for a thread that polls for an event. A device that has a thread for this work leaves it
+/// to those who poll; others have nothing to do.
+class VIADUCT_EXPORT EventPoller {
+public:
+    virtual ~EventPoller() = default;
+    virtual void poll() noexcept {}
+    /// The caller is about to sleep.
+    virtual void stop_polling() noexcept {}
+};
+
+/// As await_readable(), but poll for spin_time() before they sleep: for events that usually follow so soon that waking
+/// a thread would take longer.
+VIADUCT_EXPORT Status await_readable_soon(int fd, EventPoller& poller);
+VIADUCT_EXPORT bool await_readable_soon(int fd, const Deadline& deadline, EventPoller& poller);
 
 /// Calls `take`, which returns a Result, until it returns something else than WouldBlock; sleeps in between until the
 /// descriptor is readable. Continues after a signal. TimedOut: the deadline has passed. NoResources: there is no
 /// descriptor.
 template <class Take>
-auto take_when_readable(int fd, const Deadline& deadline, Take take) -> decltype(take()) {
+auto take_when_readable(int fd, const Deadline& deadline, EventPoller& poller, Take take) -> decltype(take()) {
     while (true) {
         auto taken = take();
         if (taken.status().code() != Code::WouldBlock) return taken;
         if (deadline.passed()) return Status(Code::TimedOut, "nothing came before the deadline");
         if (fd < 0) return Status(Code::NoResources, "no descriptor could be created to wait with");
-        (void)await_readable_soon(fd, deadline);
+        (void)await_readable_soon(fd, deadline, poller);
     }
 }
 

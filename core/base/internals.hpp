@@ -95,6 +95,12 @@ struct Internals {
         return object.backend();
     }
 
+    /// Does the work of a device for a thread that waits.
+    template <class SomeDevice>
+    static auto& poller(SomeDevice& device) noexcept {
+        return device.backend().event_poller();
+    }
+
     /// Counts the users of a domain or a queue.
     template <class Object>
     static auto& users(Object& object) noexcept {

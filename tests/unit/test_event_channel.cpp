@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "core/base/event_channel.hpp"
+#include "core/base/wait_until.hpp"
 #include "tests/support/rig.hpp"
 
 using viaduct::await_readable;
-using viaduct::await_readable_soon;
 using viaduct::Code;
 using viaduct::EventChannel;
 using viaduct::ReadableFlag;
@@ -198,8 +198,23 @@ TEST_CASE("event channel: with several threads, each event is taken once") {
 
 namespace {
 
+/// Counts what the waits do for the device.
+struct Poller final : viaduct::EventPoller {
+    void poll() noexcept override { ++polls; }
+    void stop_polling() noexcept override { ++stops; }
+    unsigned polls = 0, stops = 0;
+};
+
+template <class... Until>
+auto await_readable_soon(int fd, Until... until) {
+    Poller poller;
+    const auto result = viaduct::await_readable_soon(fd, until..., poller);
+    CHECK(poller.stops <= 1);  // before it sleeps
+    return result;
+}
+
 using Await = viaduct::Status (*)(int);
-constexpr std::array<Await, 2> waits{await_readable, await_readable_soon};
+constexpr std::array<Await, 2> waits{await_readable, await_readable_soon<>};
 
 }  // namespace
 
@@ -260,7 +275,8 @@ TEST_CASE("await_readable: the deadline ends the wait") {
     EventChannel<int> channel(1);
     const int fd = channel.fd();
     set_nonblocking(fd, true);  // has no effect on these
-    for (const auto wait : std::array<bool (*)(int, const Deadline&), 2>{await_readable, await_readable_soon}) {
+    for (const auto wait :
+         std::array<bool (*)(int, const Deadline&), 2>{await_readable, await_readable_soon<const Deadline&>}) {
         for (const auto timeout : {std::chrono::microseconds(10), std::chrono::microseconds(2000)}) {
             const auto deadline = Deadline::after(timeout);
             CHECK_FALSE(wait(fd, deadline));
@@ -272,4 +288,15 @@ TEST_CASE("await_readable: the deadline ends the wait") {
         CHECK(wait(fd, Deadline::never()));
         CHECK(channel.try_take() == 1);
     }
+}
+
+TEST_CASE("await_readable_soon: does the work of the device until it sleeps") {
+    EventChannel<int> channel(1);
+    Poller poller;
+    CHECK_FALSE(viaduct::await_readable_soon(channel.fd(), Deadline::after(std::chrono::milliseconds(1)), poller));
+    CHECK((poller.polls != 0 || viaduct::spin_time().count() == 0));
+    CHECK(poller.stops == 1);
+    REQUIRE(channel.push(1));
+    CHECK(viaduct::await_readable_soon(channel.fd(), Deadline::never(), poller));
+    CHECK((poller.stops == 1 || viaduct::spin_time().count() == 0));
 }

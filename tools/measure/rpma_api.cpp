@@ -17,6 +17,11 @@
 namespace viaduct::measure {
 namespace {
 
+bool await_soon(int fd, const Deadline& deadline) {
+    EventPoller idle;
+    return await_readable_soon(fd, deadline, idle);
+}
+
 /// Calls a function of librpma that makes an object.
 template <class Owner, class Create>
 Owner make(const char* call, Create create) {
@@ -93,8 +98,7 @@ public:
     }
 
     bool accept(Link& link, Timeout timeout) override {
-        return await_readable_soon(fd_, Deadline::after(timeout)) &&
-               static_cast<RpmaLink&>(link).accept(endpoint_.get());
+        return await_soon(fd_, Deadline::after(timeout)) && static_cast<RpmaLink&>(link).accept(endpoint_.get());
     }
 
 private:
@@ -217,8 +221,7 @@ rpma_conn_event RpmaLink::next_event(const Deadline& deadline) const {
     int fd = -1;
     check_rpma("rpma_conn_get_event_fd", rpma_conn_get_event_fd(connection_.get(), &fd));
     rpma_conn_event event = RPMA_CONN_UNDEFINED;
-    if (await_readable_soon(fd, deadline))
-        check_rpma("rpma_conn_next_event", rpma_conn_next_event(connection_.get(), &event));
+    if (await_soon(fd, deadline)) check_rpma("rpma_conn_next_event", rpma_conn_next_event(connection_.get(), &event));
     return event;
 }
 

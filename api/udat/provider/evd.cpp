@@ -437,8 +437,12 @@ Status Evd::watch_completions() noexcept {
     return completions_->arm(notification() == Notification::Solicited ? Arm::Solicited : Arm::Any);
 }
 
+/// Completions bring the work of the device with them.
+EventPoller& Evd::poller() const noexcept { return Internals::poller(*ia().device()); }
+
 Woken Evd::sleep(const Deadline& deadline) {
     counters.add(DCNT_EVD_WAIT_BLOCKED);
+    if (!has_completions()) poller().stop_polling();
     std::array<int, 2> sources{-1, completion_fd()};
     {
         const LockGuard lock(lock_);
@@ -463,6 +467,7 @@ DAT_RETURN Evd::wait(const Deadline& deadline, std::size_t threshold, DAT_EVENT&
     bool taken = false;
     wait_until(waiter, deadline, [&] {
         taken = !dismissed_ && has(threshold, event, nmore);
+        if (!taken && !has_completions()) poller().poll();
         return taken || dismissed_;
     });
     if (taken) return success;

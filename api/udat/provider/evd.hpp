@@ -141,6 +141,7 @@ private:
     void watch_for_cno() noexcept;
     Cno* cno() const noexcept;
     Woken sleep(const Deadline& deadline);
+    EventPoller& poller() const noexcept;
     void dismiss_waiter() noexcept;
 
     const DAT_EVD_FLAGS flags_;

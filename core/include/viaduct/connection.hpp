@@ -95,7 +95,7 @@ private:
 
 /// Receives the requests for one service as long as it exists. Requests that are left when it is destroyed are refused:
 /// their peers get Rejected with the reason NoListener. A listener must not outlive its device. Thread-safe.
-class Listener {
+class VIADUCT_EXPORT Listener {
 public:
     virtual ~Listener() = default;
 
@@ -107,7 +107,7 @@ public:
     virtual Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept = 0;
 
     /// Waits for it. TimedOut: the deadline has passed. Unreachable: as above.
-    VIADUCT_EXPORT Result<std::unique_ptr<ConnectionRequest>> next_request(const Deadline& deadline);
+    virtual Result<std::unique_ptr<ConnectionRequest>> next_request(const Deadline& deadline);
 };
 
 }  // namespace viaduct
