@@ -59,8 +59,7 @@ struct Connection::Attempt {
     bool was_dropped = false;  // a server has dropped the request
     bool has_spun = false;
     unsigned may_hang_up = hang_ups;
-    bool watches = false;               // the agent watches the socket
-    Deadline call = Deadline::never();  // of on_deadline()
+    bool watches = false;  // the agent watches the socket
     pid_t peer_process = 0;
     Deadline answer_by = Deadline::never();  // deadline for an answer that was given but has not arrived
 
@@ -86,16 +85,12 @@ Status Connection::connect(const ConnectParameters& parameters) {
     return attempt();
 }
 
-/// Replaces the call that is to come.
-void Connection::call_at(const Deadline& deadline) {
-    device_.agent().move_call(attempt_->call, deadline, shared_from_this());
-}
-
 Status Connection::attempt() {
     drop_socket();
     attempt_->pausing = false;  // now, because the listener may hang up on the request, which starts the next attempt
     const Status status = attempt_->peer_to_peer ? connect_peer() : ask_listener();
-    if (status.ok() && attempt_ != nullptr && !attempt_->pausing) call_at(attempt_->parameters.deadline);
+    if (status.ok() && attempt_ != nullptr && !attempt_->pausing)
+        device_.agent().call_at(attempt_->parameters.deadline, *this);
     if (status.code() != Code::NoListener) return status;
     if (attempt_->retry.is_over())
         return attempt_->was_dropped ? dropped : missing_listener(attempt_->parameters.remote);
@@ -105,7 +100,7 @@ Status Connection::attempt() {
 
 void Connection::ask_again() {
     attempt_->pausing = true;
-    call_at(attempt_->retry.next());
+    device_.agent().call_at(attempt_->retry.next(), *this);
 }
 
 Status Connection::ask_listener() {
@@ -272,7 +267,7 @@ void Connection::answer_hung_up() {
             if (const Status status = attempt(); !status.ok()) fail(status);
         } else {
             attempt_->pausing = true;
-            call_at(std::min(Deadline::after(hang_up_pause), attempt_->parameters.deadline));
+            device_.agent().call_at(std::min(Deadline::after(hang_up_pause), attempt_->parameters.deadline), *this);
         }
         return;
     }
@@ -317,7 +312,7 @@ void Connection::begin(const ConnectionEvent& event, Status status, bool hung_up
     if (peer_->is_gone()) shutdown(socket_.get(), SHUT_RDWR);  // which was noticed before this connection was with it
     segment_fd_.reset();
     end_attempt();
-    owner_->endpoint->establish(shared_from_this());
+    owner_->endpoint->establish(self());
     owner_->endpoint->connecting_finished(event);
     if (hung_up) owner_->endpoint->peer_hung_up(*this);
 }
@@ -374,7 +369,7 @@ void Connection::check_time() {
 bool Connection::may_still_answer() noexcept try {
     if (attempt_->answer_by.infinite()) {
         attempt_->answer_by = Deadline::after(answer_grace);
-        call_at(attempt_->answer_by);
+        device_.agent().call_at(attempt_->answer_by, *this);
     }
     return !attempt_->answer_by.passed();
 } catch (const std::bad_alloc&) {
@@ -421,7 +416,7 @@ void Connection::drop_socket() noexcept {
 void Connection::end_attempt() noexcept {
     const auto ended = std::exchange(attempt_, nullptr);
     if (ended == nullptr) return;
-    device_.agent().cancel_call(ended->call, weak_from_this());
+    device_.agent().cancel(*this);
     if (ended->pending) device_.agent().unwatch(ended->pending->fd());
 }
 

@@ -23,7 +23,7 @@ Result<std::shared_ptr<Connection>> Connection::take(Device& device, const Uniqu
 Status Connection::assign(std::shared_ptr<EndpointRef> owner) {
     owner_ = std::move(owner);
     if (registered_) return {};
-    auto number = device_.add_connection(shared_from_this());
+    auto number = device_.add_connection(self());
     if (!number.ok()) return number.status();
     number_ = *number;
     registered_ = true;

@@ -24,7 +24,7 @@ struct EndpointRef {
     Endpoint* endpoint VIADUCT_GUARDED_BY(mutex) = nullptr;
 };
 
-class Connection final : public AgentClient, public std::enable_shared_from_this<Connection> {
+class Connection final : public AgentClient {
 public:
     /// The requester's side.
     Connection(Device& device, std::shared_ptr<EndpointRef> owner) noexcept;
@@ -128,7 +128,6 @@ private:
                 .asymmetric_fences = asymmetric_};
     }
     Status attempt() VIADUCT_REQUIRES(owner_->mutex);
-    void call_at(const Deadline& deadline) VIADUCT_REQUIRES(owner_->mutex);
     void ask_again() VIADUCT_REQUIRES(owner_->mutex);
     Status ask_listener() VIADUCT_REQUIRES(owner_->mutex);
     Status connect_peer() VIADUCT_REQUIRES(owner_->mutex);
@@ -158,6 +157,7 @@ private:
     void request_mapping(std::uint32_t key) noexcept;
     void on_readable(int fd) noexcept override;
     void answer_map_request(const MapMessage& request);
+    std::shared_ptr<Connection> self() noexcept { return std::static_pointer_cast<Connection>(shared_from_this()); }
 
     Device& device_;
     std::shared_ptr<EndpointRef> owner_;

@@ -74,8 +74,7 @@ void Peer::on_readable(int fd) noexcept {
 /// locks that are needed for that.
 Status Peer::report_gone() noexcept {
     try {
-        if (!gone_.exchange(true))
-            device_.agent().call_at(Deadline::after(std::chrono::seconds(0)), shared_from_this());
+        if (!gone_.exchange(true)) device_.agent().call_at(Deadline::after(std::chrono::seconds(0)), *this);
     } catch (const std::bad_alloc&) {
         gone_.store(false);
     }

@@ -44,7 +44,7 @@ struct PeerIdentity {
 
 /// Shared by all connections to one open device of a process. Detects the death of the process itself if the system
 /// supports it. Sockets do not, as long as a child of _Fork(3) has them.
-class Peer final : public AgentClient, public std::enable_shared_from_this<Peer> {
+class Peer final : public AgentClient {
 public:
     /// `descriptors`: doorbell memory, doorbell event, region table. InvalidParameter: they are invalid.
     static Result<std::shared_ptr<Peer>> create(Device& device, const InstanceInfo& info, pid_t process,

@@ -14,7 +14,7 @@ namespace viaduct::software {
 class Node;
 
 /// Called with the lock of the node held.
-class AgentClient : public support::ReactorClient, public std::enable_shared_from_this<AgentClient> {};
+using AgentClient = support::ReactorClient;
 
 /// The lock of the node must be held for the functions of this class, except start() and those of Reactor.
 class Agent final : public support::Reactor {

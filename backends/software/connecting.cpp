@@ -30,13 +30,12 @@ struct Connection::Attempt {
     Retry retry;
     const bool peer_to_peer;
     const bool on_one_host;
-    const std::uint16_t number;         // of the port
-    std::weak_ptr<Link> awaited{};      // which is not usable yet
-    bool link_is_new = false;           // the request is the first one over it
-    bool needs_new_link = false;        // another process may have the port of the old one
-    bool pausing = false;               // the next call starts another attempt
-    Deadline call = Deadline::never();  // of on_deadline()
-    std::shared_ptr<Port> port{};       // on which it waits for the peer
+    const std::uint16_t number;     // of the port
+    std::weak_ptr<Link> awaited{};  // which is not usable yet
+    bool link_is_new = false;       // the request is the first one over it
+    bool needs_new_link = false;    // another process may have the port of the old one
+    bool pausing = false;           // the next call starts another attempt
+    std::shared_ptr<Port> port{};   // on which it waits for the peer
 };
 
 Connection::Connection(Node& node, Endpoint& owner) noexcept : node_(node), owner_(&owner) {}
@@ -86,13 +85,8 @@ Status Connection::accept(const std::shared_ptr<Link>& link, const End& peer, co
 
 Status Connection::connect(const ConnectParameters& parameters) {
     attempt_ = std::make_unique<Attempt>(node_, parameters);
-    call_at(parameters.deadline);
+    node_.agent().call_at(parameters.deadline, *this);
     return attempt();
-}
-
-/// Replaces the call that is to come.
-void Connection::call_at(const Deadline& deadline) {
-    node_.agent().move_call(attempt_->call, deadline, shared_from_this());
 }
 
 /// Sends the request over a link, or waits for the peer to do so.
@@ -168,7 +162,7 @@ void Connection::retry(bool no_listener) noexcept {
     Attempt& now = *attempt_;
     if (no_listener && !now.peer_to_peer && now.retry.is_over()) return no_listener_found();
     now.pausing = true;
-    const Status status = support::guarded([&] { call_at(now.retry.next()); });
+    const Status status = support::guarded([&] { node_.agent().call_at(now.retry.next(), *this); });
     if (!status.ok()) fail(status);
 }
 
@@ -179,7 +173,7 @@ void Connection::on_deadline() noexcept {
     if (!std::exchange(attempt_->pausing, false)) return;
     owner_->count_retry();
     const Status status = support::guarded([this] {
-        call_at(attempt_->parameters.deadline);
+        node_.agent().call_at(attempt_->parameters.deadline, *this);
         return attempt();
     });
     if (!status.ok()) fail(status);
@@ -316,7 +310,7 @@ void Connection::finish(const ConnectionEvent& event) noexcept {
 void Connection::end_attempt() noexcept {
     const auto ended = std::exchange(attempt_, nullptr);
     if (ended == nullptr) return;
-    node_.agent().cancel_call(ended->call, weak_from_this());
+    node_.agent().cancel(*this);
     if (const auto link = ended->awaited.lock()) link->await_no_more(*this);
     if (ended->port != nullptr) ended->port->remove(*this);
 }

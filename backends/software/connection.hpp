@@ -133,7 +133,6 @@ private:
     Status take_number();
     End describe() const noexcept;
     void open(const std::shared_ptr<Link>& link, const End& peer) noexcept;
-    void call_at(const Deadline& deadline);
     Status attempt();
     void ask(const std::shared_ptr<Link>& link) noexcept;
     Status wait_for_peer();

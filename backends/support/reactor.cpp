@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <span>
 
 #include "core/base/waiting.hpp"
@@ -13,6 +14,9 @@ namespace viaduct::support {
 namespace {
 
 constexpr std::uint32_t watched_events = EPOLLIN | EPOLLRDHUP;
+
+/// See Reactor::timeout_ms().
+constexpr std::chrono::milliseconds moment{100};
 
 std::uint64_t data_for(int fd, std::uint32_t number) noexcept {
     return std::uint64_t{number} << 32 | static_cast<std::uint32_t>(fd);
@@ -61,12 +65,7 @@ void Reactor::dispatch() noexcept {
         const auto fd = static_cast<int>(static_cast<std::uint32_t>(event.data.u64));
         if (const auto client = find(fd, static_cast<std::uint32_t>(event.data.u64 >> 32))) client->on_readable(fd);
     }
-    const auto next = [this] {
-        const LockGuard lock(mutex_);
-        return deadlines_.take_due();
-    };
-    while (const auto due = next())
-        if (const auto client = due->lock()) client->on_deadline();
+    while (const auto client = take_due()) client->on_deadline();
 }
 
 /// Returns null for a descriptor that is not watched any more.
@@ -123,29 +122,52 @@ void Reactor::stop_calling_for(int fd) noexcept {
     call_.store(nullptr);
 }
 
-void Reactor::call_at(const Deadline& deadline, const std::shared_ptr<ReactorClient>& client) {
-    bool wakes = false;
+void Reactor::call_at(const Deadline& deadline, ReactorClient& client) {
     {
         const LockGuard lock(mutex_);
-        wakes = deadlines_.add(deadline, client);
+        if (!deadline.infinite()) calls_.emplace(deadline, client.weak_from_this());  // first, because it may throw
+        remove_call(client);
+        client.due_ = deadline;
+        if (!(deadline < wakes_)) return;
+        wakes_ = deadline;
     }
-    if (wakes) wake();
+    wake();
 }
 
-void Reactor::move_call(Deadline& call, const Deadline& to, const std::shared_ptr<ReactorClient>& client) {
-    cancel_call(call, client);
-    call = to;
-    call_at(to, client);
-}
-
-void Reactor::cancel_call(const Deadline& deadline, const std::weak_ptr<ReactorClient>& client) noexcept {
+void Reactor::cancel(ReactorClient& client) noexcept {
     const LockGuard lock(mutex_);
-    deadlines_.remove(deadline, client);
+    remove_call(client);
+}
+
+/// Compares owners, which a client still has in its destructor.
+void Reactor::remove_call(ReactorClient& client) noexcept {
+    const std::weak_ptr<ReactorClient> self = client.weak_from_this();
+    const auto [first, last] = calls_.equal_range(std::exchange(client.due_, Deadline::never()));
+    const auto found = std::find_if(first, last, [&self](const auto& call) {
+        return !call.second.owner_before(self) && !self.owner_before(call.second);
+    });
+    if (found != last) calls_.erase(found);
+}
+
+/// Takes the earliest call, if its time has come. Returns null if there is none.
+std::shared_ptr<ReactorClient> Reactor::take_due() noexcept {
+    const LockGuard lock(mutex_);
+    while (!calls_.empty() && calls_.begin()->first.passed()) {
+        auto client = calls_.begin()->second.lock();
+        calls_.erase(calls_.begin());
+        if (client == nullptr) continue;
+        client->due_ = Deadline::never();
+        return client;
+    }
+    return nullptr;
 }
 
 int Reactor::timeout_ms() noexcept {
     const LockGuard lock(mutex_);
-    return deadlines_.timeout_ms();
+    const Deadline earliest = calls_.empty() ? Deadline::never() : calls_.begin()->first;
+    const bool removed = wakes_ < earliest && !wakes_.passed();
+    wakes_ = removed ? std::min(earliest, Deadline::after(moment)) : earliest;
+    return wakes_.poll_timeout_ms();
 }
 
 }  // namespace viaduct::support

@@ -9,12 +9,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 
-#include "backends/support/deadline_map.hpp"
 #include "core/base/counter.hpp"
 #include "core/base/thread.hpp"
 #include "core/base/unique_fd.hpp"
@@ -25,11 +25,15 @@
 namespace viaduct::support {
 
 /// Called on the agent's thread. The reactor holds a reference during each call, and no lock.
-class ReactorClient {
+class ReactorClient : public std::enable_shared_from_this<ReactorClient> {
 public:
     virtual ~ReactorClient() = default;
     virtual void on_readable(int) noexcept {}
     virtual void on_deadline() noexcept {}
+
+private:
+    friend class Reactor;
+    Deadline due_ = Deadline::never();  // when on_deadline() is called; guarded by the mutex of the reactor
 };
 
 /// Thread-safe. Its lock is held for a moment only, and no other one is taken meanwhile.
@@ -62,7 +66,8 @@ public:
     /// Sleeps until there is something to do, and calls the function of call_for().
     void wait(int timeout_ms) noexcept;
 
-    /// How long wait() may sleep, as for epoll_wait(2).
+    /// How long wait() may sleep, as for epoll_wait(2). For a moment after a call was canceled it may be shorter: often
+    /// a similar one follows, for which nobody has to be woken then.
     int timeout_ms() noexcept;
 
     /// Calls the clients for what wait() has found, and those whose deadlines have passed.
@@ -84,14 +89,12 @@ public:
     /// Stops or continues the calls for a descriptor that is watched, which needs no resources.
     void pause(int fd, bool pauses) noexcept;
 
-    /// Calls on_deadline once, if the client still exists by then. Throws std::bad_alloc.
-    void call_at(const Deadline& deadline, const std::shared_ptr<ReactorClient>& client);
+    /// Calls on_deadline once, if the client still exists by then; never, if the deadline is infinite. Replaces the
+    /// call that is still to come. Throws std::bad_alloc, and then changes nothing.
+    void call_at(const Deadline& deadline, ReactorClient& client);
 
-    /// The same for a client that has one call at a time, at `call`: takes that back, if it is still to come.
-    void move_call(Deadline& call, const Deadline& to, const std::shared_ptr<ReactorClient>& client);
-
-    /// Takes such a call back, if it is still to come.
-    void cancel_call(const Deadline& deadline, const std::weak_ptr<ReactorClient>& client) noexcept;
+    /// Takes the call back, if it is still to come. The client may be in its destructor.
+    void cancel(ReactorClient& client) noexcept;
 
     /// See backend::Device::watch(). No lock of the backend is held during the calls. Busy: another descriptor is
     /// watched.
@@ -108,6 +111,8 @@ private:
     };
     Status add(int fd, std::uint32_t events, std::uint64_t data) noexcept;
     std::shared_ptr<ReactorClient> find(int fd, std::uint32_t number) noexcept;
+    std::shared_ptr<ReactorClient> take_due() noexcept;
+    void remove_call(ReactorClient& client) noexcept VIADUCT_REQUIRES(mutex_);
 
     UniqueFd epoll_;
     UniqueFd event_;
@@ -119,7 +124,8 @@ private:
     Mutex mutex_;
     std::unordered_map<int, Watch> watches_ VIADUCT_GUARDED_BY(mutex_);
     std::uint32_t next_number_ VIADUCT_GUARDED_BY(mutex_) = 1;
-    DeadlineMap<std::weak_ptr<ReactorClient>> deadlines_ VIADUCT_GUARDED_BY(mutex_);
+    std::multimap<Deadline, std::weak_ptr<ReactorClient>> calls_ VIADUCT_GUARDED_BY(mutex_);
+    Deadline wakes_ VIADUCT_GUARDED_BY(mutex_) = Deadline::never();  // when the thread wakes at the latest
     std::thread thread_;
 };
 

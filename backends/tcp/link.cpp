@@ -102,7 +102,7 @@ Link::Link(Transport& transport, Node& node, Socket socket, Side side, const Hos
       state_(side == Side::Connects ? State::Connecting : State::ShakingHands) {}
 
 Link::~Link() {
-    node_.agent().cancel_call(deadline_, weak_from_this());
+    node_.agent().cancel(*this);
     if (!refuses_) return;
     socket_.reset();  // whose descriptor is the reserve
     if (const auto port = acceptor_.lock()) port->reserve_descriptor();
@@ -124,8 +124,7 @@ Result<std::shared_ptr<Link>> Link::accept(Transport& transport, Node& node, con
     auto link = std::make_shared<Link>(transport, node, std::move(socket), Side::Accepts, remote, port->number());
     link->acceptor_ = port;
     link->refuses_ = refuses;
-    link->deadline_ = Deadline::after(greeting_time);
-    node.agent().call_at(link->deadline_, link);
+    node.agent().call_at(Deadline::after(greeting_time), *link);
     if (const Status status = node.add(link); !status.ok()) return status;
     if (transport.policy().authentication() != Authentication::None) return link;  // who says nothing costs nothing
     if (const Status status = link->begin(); !status.ok()) {
@@ -174,18 +173,13 @@ void Link::on_deadline() noexcept {
     }
 }
 
-void Link::forget_stranger() noexcept {
-    if (deadline_.infinite()) return;
-    node_.agent().cancel_call(std::exchange(deadline_, Deadline::never()), weak_from_this());
-}
-
 void Link::fail(const Status& why) noexcept {
     if (is_closed()) return;
     const auto keep = self();
     const bool stranger = side() == Side::Accepts && !is_open();
     log(LogLevel::Debug, "tcp: a link to %s ends: %s (errno %d)", text_of(remote_host()).c_str(), why.where(),
         why.sys_errno());
-    forget_stranger();
+    node_.agent().cancel(*this);
     if (stranger)
         if (const auto port = acceptor_.lock()) port->turn_away(why);
     // What OpenSSL has to say arrives only if the socket is not reset. To who has said nothing it says nothing.
@@ -208,14 +202,10 @@ void Link::close() noexcept {
     const auto keep = self();
     flush();
     expect_room(false);
-    forget_stranger();
     shutdown(fd(), SHUT_WR);
     state_ = State::Leaving;
     tls_.reset();
-    const Status waits = support::guarded([&] {
-        deadline_ = Deadline::after(leaving_time);
-        node_.agent().call_at(deadline_, keep);
-    });
+    const Status waits = support::guarded([this] { node_.agent().call_at(Deadline::after(leaving_time), *this); });
     if (waits.ok()) return discard();
     state_ = State::Closed;
     node_.forget(*this);
@@ -596,7 +586,7 @@ Status Link::take_hello(std::span<const std::byte> body) noexcept {
     software::Hello hello;
     if (const Status status = decode(body, hello); !status.ok()) return status;
     if (std::exchange(state_, State::Open) == State::Open) return {Code::InvalidParameter, "the peer says Hello twice"};
-    forget_stranger();
+    node_.agent().cancel(*this);  // it has authenticated in time
     return {};
 }
 

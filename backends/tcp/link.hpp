@@ -91,7 +91,6 @@ private:
     void take_part(std::span<const std::byte> payload) noexcept;
     FrameHeader part(std::size_t bytes) const noexcept;
     void discard() noexcept;
-    void forget_stranger() noexcept;
 
     Transport& transport_;
     Socket socket_;
@@ -100,7 +99,6 @@ private:
     bool expects_room_ = false;
     bool working_ = false;
     std::unique_ptr<Tls> tls_;  // during the handshake, and then if the link is encrypted
-    Deadline deadline_ = Deadline::never();
     std::weak_ptr<Port> acceptor_;
 
     // What could not be sent yet.

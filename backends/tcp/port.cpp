@@ -77,14 +77,13 @@ Status Port::greet_clients(int count, bool refuses) noexcept {
 
 /// If resources are exhausted, one client learns that, and the others wait for a moment.
 void Port::on_readable(int) noexcept {
-    const auto keep = std::static_pointer_cast<Port>(shared_from_this());
     const Status status = greet_clients(accepts_at_once);
     if (status.ok() || status.code() == Code::WouldBlock) return;
     node_.close_idle_links(0);
     turn_away(status.sys_errno() == EMFILE ? support::lack_of_descriptors : status);
     reserve_.reset();
     if (!greet_clients(1, true).ok()) reserve_descriptor();
-    const Status continues = support::guarded([&] { node_.agent().call_at(Deadline::after(accept_pause), keep); });
+    const Status continues = support::guarded([this] { node_.agent().call_at(Deadline::after(accept_pause), *this); });
     if (continues.ok()) node_.agent().pause(socket_.get(), true);
 }
 

@@ -50,16 +50,11 @@ std::shared_ptr<Link> Link::create(Agent& agent, IdOwner id, LinkOwner& owner, c
 }
 
 Link::~Link() {
-    agent_.cancel_call(deadline_, weak_from_this());
+    agent_.cancel(*this);
     agent_.forget_error(*this);
 }
 
-void Link::set_deadline(const Deadline& deadline) { agent_.move_call(deadline_, deadline, shared_from_this()); }
-
-void Link::on_deadline() noexcept {
-    deadline_ = Deadline::never();
-    owner_->on_deadline();
-}
+void Link::set_deadline(const Deadline& deadline) { agent_.call_at(deadline, *this); }
 
 void Link::report_error() noexcept {
     {

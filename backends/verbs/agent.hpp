@@ -43,7 +43,7 @@ protected:
 };
 
 /// A connection manager id whose events an agent handles. All functions except report_error() require the control lock.
-class Link final : public support::ReactorClient, public std::enable_shared_from_this<Link> {
+class Link final : public support::ReactorClient {
 public:
     /// Throws std::bad_alloc.
     static std::shared_ptr<Link> create(Agent& agent, IdOwner id, LinkOwner& owner,
@@ -62,11 +62,10 @@ public:
 private:
     friend class Agent;
     Link(Agent& agent, IdOwner id, LinkOwner& owner) noexcept;
-    void on_deadline() noexcept override;
+    void on_deadline() noexcept override { owner_->on_deadline(); }
 
     Agent& agent_;
     LinkOwner* owner_;
-    Deadline deadline_ = Deadline::never();
     Link* next_in_error_ = nullptr;  // guarded by the agent's errors_mutex_
     bool in_error_ = false;
     IdOwner id_;  // its context is this link
