@@ -249,25 +249,16 @@ private:
 
 // ---- Requests -------------------------------------------------------------------------------------------------------
 
-void add_pieces(Record& record, std::span<const Sge> pieces) {
-    record.pieces.reserve(pieces.size());
-    for (const Sge& piece : pieces) {
-        record.pieces.push_back({static_cast<std::byte*>(piece.address), piece.length, piece.key});
-        record.bytes += piece.length;
-    }
-}
-
 void on_touch(const void* address, bool writes) noexcept { of_process->touched(address, writes); }
 
 /// Posts a receive to the queue of the backend.
 Status post_receive(Tracker& tracker, Queue& queue, Regions& regions, const ReceiveRequest& request,
-                    std::uint32_t outstanding, detail::ReceiveInterface& receives) noexcept try {
+                    std::uint32_t outstanding, detail::ReceiveInterface& receives) noexcept {
     const LockGuard lock(queue.posting);
-    Record* const record = tracker.begin(queue);
+    Record* const record = tracker.begin(queue, request.sges);
     if (record == nullptr) return {Code::NoResources, "out of memory"};
     record->operation = CompletedOperation::Receive;
     record->context = request.context;
-    add_pieces(*record, request.sges);
     ReceiveRequest inner = request;
     inner.context = reinterpret_cast<std::uint64_t>(record);
     Sge shadow;
@@ -289,8 +280,6 @@ Status post_receive(Tracker& tracker, Queue& queue, Regions& regions, const Rece
     const Status status = receives.post_receive({&inner, 1}, posted);
     if (!status.ok()) tracker.cancel(*record);
     return status;
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
 }
 
 class SharedReceiveQueue final : public Decorator<forwarding::SharedReceiveQueue, Kind::SharedReceiveQueue> {
@@ -356,7 +345,7 @@ public:
     }
     Status bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept override {
         const LockGuard lock(connection_->send.posting);
-        Record* const record = tracker().begin(connection_->send);
+        Record* const record = tracker().begin(connection_->send, {});
         if (record == nullptr) return {Code::NoResources, "out of memory"};
         record->operation = CompletedOperation::BindWindow;
         record->context = request.context;
@@ -415,15 +404,14 @@ private:
         return count + 1 < queue.depth ? count : inner().outstanding(queue.kind);
     }
 
-    Status post(const SendRequest& request) noexcept try {
+    Status post(const SendRequest& request) noexcept {
         Queue& queue = connection_->send;
         const LockGuard lock(queue.posting);
-        Record* const record = tracker().begin(queue);
+        Record* const record = tracker().begin(queue, request.sges);
         if (record == nullptr) return {Code::NoResources, "out of memory"};
         record->operation = operation_of(request.opcode);
         record->context = request.context;
         record->signaled = request.signaled;
-        add_pieces(*record, request.sges);
         const bool reads = request.opcode == Opcode::Send || request.opcode == Opcode::SendInvalidate ||
                            request.opcode == Opcode::RdmaWrite;
         if (reads && tracker().has(Check::Sends) && request.fault == CompletionCode::Success) {
@@ -438,8 +426,6 @@ private:
         const Status status = inner().post_send({&inner_request, 1}, posted);
         if (!status.ok()) tracker().cancel(*record);
         return status;
-    } catch (const std::bad_alloc&) {
-        return {Code::NoResources, "out of memory"};
     }
 
     const std::shared_ptr<Connection> connection_;

@@ -191,26 +191,32 @@ void Tracker::tell_about(Check check, Record& record, const Text& what, const Re
 
 // ---- Requests -------------------------------------------------------------------------------------------------------
 
-Record* Tracker::begin(Queue& queue) noexcept {
-    Record* record = nullptr;
+Record* Tracker::begin(Queue& queue, std::span<const Sge> pieces) noexcept try {
+    std::unique_ptr<Record> record;
     {
         const LockGuard lock(mutex_);
         if (!queue.spare.empty()) {
-            record = queue.spare.back();
+            record.reset(queue.spare.back());
             queue.spare.pop_back();
         }
     }
-    if (record == nullptr) record = new (std::nothrow) Record;
-    if (record == nullptr) return nullptr;
-    std::vector<Piece> pieces = std::move(record->pieces);
-    pieces.clear();
+    if (record == nullptr) record = std::make_unique<Record>();
+    std::vector<Piece> room = std::move(record->pieces);
+    room.clear();
+    room.reserve(pieces.size());
     *record = {};
-    record->pieces = std::move(pieces);
+    record->pieces = std::move(room);
+    for (const Sge& piece : pieces) {
+        record->pieces.push_back({static_cast<std::byte*>(piece.address), piece.length, piece.key});
+        record->bytes += piece.length;
+    }
     record->queue = &queue;
     record->connection = queue.connection;
     record->place = find_place();
     if (queue.kind == QueueKind::Send && has(Check::Late)) record->time = Clock::now();
-    return record;
+    return record.release();
+} catch (const std::bad_alloc&) {
+    return nullptr;
 }
 
 void Tracker::link(Record& record) noexcept {

@@ -159,7 +159,8 @@ public:
     void destroyed(const void* object) noexcept;
 
     /// Posting a request: begin() before the backend is called, then commit(), and cancel() if the backend refuses.
-    Record* begin(Queue& queue) noexcept;
+    /// Null: out of memory.
+    Record* begin(Queue& queue, std::span<const Sge> pieces) noexcept;
     void commit(Record& record, const SendRequest& request, bool fills_queue) noexcept;
     /// Of a receive. Returns whether it is comparable; then, add_sums() has to follow.
     bool commit(Record& record, bool fills_queue) noexcept;
