@@ -7,6 +7,7 @@
 #include <new>
 #include <unordered_map>
 
+#include "backends/support/guarded.hpp"
 #include "backends/support/post_each.hpp"
 #include "core/base/guarded_memory.hpp"
 #include "core/base/settings.hpp"
@@ -19,41 +20,6 @@ using forwarding::wrap;
 
 /// Lives until the process ends, as the devices may. Null: nothing is checked.
 Tracker* of_process = nullptr;
-
-/// The base of decorators, which counts objects that exist.
-template <class Base, Kind kind>
-class Decorator : public Base {
-public:
-    template <class Inner>
-    Decorator(Inner inner, Tracker& tracker) noexcept : Base(std::move(inner)), tracker_(tracker) {
-        tracker.created(kind, this);
-    }
-    ~Decorator() override { tracker_.destroyed(this); }
-
-    Tracker& tracker() const noexcept { return tracker_; }
-
-private:
-    Tracker& tracker_;
-};
-
-using Window = Decorator<forwarding::MemoryWindow, Kind::Window>;
-
-class Listener final : public Decorator<forwarding::Listener, Kind::Listener> {
-public:
-    using Decorator::Decorator;
-    Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept override {
-        return wrap<forwarding::Request>(inner().next_request());
-    }
-};
-
-class Domain final : public Decorator<forwarding::ProtectionDomain, Kind::Domain> {
-public:
-    Domain(std::unique_ptr<backend::ProtectionDomain> domain, Tracker& tracker, backend::Device& device)
-        : Decorator(std::move(domain), tracker), shadows(std::make_shared<Shadows>(device, inner())) {}
-    ~Domain() override { shadows->withdraw(); }
-
-    const std::shared_ptr<Shadows> shadows;
-};
 
 class Region;
 
@@ -76,17 +42,61 @@ private:
     std::unordered_map<std::uint32_t, const Region*> regions_;
 };
 
+/// What the objects of a device have in common.
+struct Scope {
+    Tracker& tracker;
+    backend::Device& device;  // the inner one
+    Regions regions{};
+};
+
+/// The base of decorators, which counts objects that exist. `Args` is how the object was created.
+template <class Base, Kind kind>
+class Decorator : public Base {
+public:
+    template <class Inner>
+    Decorator(Inner inner, Tracker& tracker) noexcept : Base(std::move(inner)), tracker_(tracker) {
+        tracker.created(kind, this);
+    }
+    template <class Inner, class... Args>
+    Decorator(Inner inner, Scope& scope, const Args&...) noexcept : Decorator(std::move(inner), scope.tracker) {}
+    ~Decorator() override { tracker_.destroyed(this); }
+
+    Tracker& tracker() const noexcept { return tracker_; }
+
+private:
+    Tracker& tracker_;
+};
+
+using Window = Decorator<forwarding::MemoryWindow, Kind::Window>;
+
+class Listener final : public Decorator<forwarding::Listener, Kind::Listener> {
+public:
+    using Decorator::Decorator;
+    Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept override {
+        return wrap<forwarding::Request>(inner().next_request());
+    }
+};
+
+class Domain final : public Decorator<forwarding::ProtectionDomain, Kind::Domain> {
+public:
+    Domain(std::unique_ptr<backend::ProtectionDomain> inner, Scope& scope)
+        : Decorator(std::move(inner), scope), shadows(std::make_shared<Shadows>(scope.device, this->inner())) {}
+    ~Domain() override { shadows->withdraw(); }
+
+    const std::shared_ptr<Shadows> shadows;
+};
+
 class Region final : public Decorator<forwarding::MemoryRegion, Kind::Region> {
 public:
-    Region(std::unique_ptr<backend::MemoryRegion> inner, Tracker& tracker, Regions& regions, const Domain& domain,
-           const Sge& memory, std::uint64_t length, Access access) noexcept
-        : Decorator(std::move(inner), tracker),
-          regions_(regions),
-          shadows_(domain.shadows),
-          address_(static_cast<const std::byte*>(memory.address)),
+    Region(std::unique_ptr<backend::MemoryRegion> inner, Scope& scope, const backend::ProtectionDomain& domain,
+           const void* address, std::uint64_t length, Access access) noexcept
+        : Decorator(std::move(inner), scope),
+          regions_(scope.regions),
+          shadows_(static_cast<const Domain&>(domain).shadows),
+          address_(static_cast<const std::byte*>(address)),
           length_(length),
           access_(access) {
-        regions.add(key(), this);
+        regions_.add(key(), this);
     }
     ~Region() override {
         tracker().released(address_, length_, "deregistered", key());
@@ -171,14 +181,22 @@ bool on_completion(const Completion& completion) noexcept {
     return true;
 }
 
+class Channel final : public forwarding::Channel {
+public:
+    Channel(std::unique_ptr<backend::Channel> inner, Scope&) noexcept : forwarding::Channel(std::move(inner)) {}
+};
+
 class CompletionQueue final : public forwarding::CompletionQueue {
 public:
-    CompletionQueue(std::unique_ptr<backend::CompletionQueue> inner, Tracker& tracker,
-                    std::unique_ptr<CompletionState> state) noexcept
+    CompletionQueue(std::unique_ptr<backend::CompletionQueue> inner, Scope& scope,
+                    const backend::CompletionQueueInit& init)
         : forwarding::CompletionQueue(std::move(inner)),
-          state(std::move(state)),
-          tracker_(tracker),
-          generation_(tracker.generation()) {}
+          state(std::make_unique<CompletionState>()),
+          tracker_(scope.tracker),
+          generation_(tracker_.generation()) {
+        state->observer = init.observer;
+        state->capacity = init.capacity;
+    }
 
     ~CompletionQueue() override {
         if (generation_ != tracker_.generation()) return;
@@ -284,14 +302,14 @@ Status post_receive(Tracker& tracker, Queue& queue, Regions& regions, const Rece
 
 class SharedReceiveQueue final : public Decorator<forwarding::SharedReceiveQueue, Kind::SharedReceiveQueue> {
 public:
-    SharedReceiveQueue(std::unique_ptr<backend::SharedReceiveQueue> inner, Tracker& tracker, Regions& regions,
-                       const Domain& domain, std::uint32_t depth, std::size_t most_pieces)
-        : Decorator(std::move(inner), tracker), queue(std::make_shared<Queue>()), regions_(regions) {
-        queue->tracker = &tracker;
+    SharedReceiveQueue(std::unique_ptr<backend::SharedReceiveQueue> inner, Scope& scope,
+                       const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t /*context*/)
+        : Decorator(std::move(inner), scope), queue(std::make_shared<Queue>()), regions_(scope.regions) {
+        queue->tracker = &scope.tracker;
         queue->kind = QueueKind::Receive;
         queue->depth = depth;
-        queue->shadows = domain.shadows;
-        queue->most_pieces = most_pieces;
+        queue->shadows = static_cast<const Domain&>(domain).shadows;
+        queue->most_pieces = scope.device.attributes().max_sges;
     }
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
         return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
@@ -314,15 +332,14 @@ private:
 
 class Endpoint final : public Decorator<forwarding::Endpoint, Kind::Endpoint> {
 public:
-    Endpoint(std::unique_ptr<backend::Endpoint> inner, Tracker& tracker, Regions& regions,
-             std::shared_ptr<Connection> connection)
-        : Decorator(std::move(inner), tracker),
+    Endpoint(std::unique_ptr<backend::Endpoint> inner, Scope& scope, std::shared_ptr<Connection> connection)
+        : Decorator(std::move(inner), scope),
           connection_(std::move(connection)),
-          regions_(regions),
+          regions_(scope.regions),
           for_sends_{connection_},
           for_receives_{connection_} {
         connection_->endpoint = &this->inner();
-        tracker.opened(*connection_);
+        tracker().opened(*connection_);
     }
 
     ~Endpoint() override {
@@ -453,49 +470,39 @@ private:
     DeviceObserver& observer_;
 };
 
-class Device final : public Decorator<forwarding::Device, Kind::Device> {
+class Device final : public Decorator<forwarding::Device<Device, Domain, Region, Window, Channel, CompletionQueue,
+                                                         SharedReceiveQueue, Endpoint, Listener>,
+                                      Kind::Device> {
 public:
     Device(std::unique_ptr<backend::Device> inner, Tracker& tracker, std::unique_ptr<Observer> observer) noexcept
-        : Decorator(std::move(inner), tracker), observer_(std::move(observer)) {}
+        : Decorator(std::move(inner), tracker), observer_(std::move(observer)), scope_{tracker, this->inner()} {}
     ~Device() override { destroy_inner(); }
 
-    Result<std::unique_ptr<backend::ProtectionDomain>> create_protection_domain() noexcept override {
-        return wrap<Domain>(forwarding::Device::create_protection_domain(), tracker(), inner());
+    template <class Wrapper, class Create, class... Args>
+    auto make(const char*, Create create, const Args&... args) noexcept {
+        return wrap<Wrapper>(create(args...), scope_, args...);
     }
-    Result<std::unique_ptr<backend::MemoryRegion>> register_memory(const backend::ProtectionDomain& domain,
-                                                                   void* address, std::uint64_t length,
-                                                                   Access access) noexcept override {
-        return wrap<Region>(forwarding::Device::register_memory(domain, address, length, access), tracker(), regions_,
-                            static_cast<const Domain&>(domain), Sge{.address = address}, length, access);
-    }
-    Result<std::unique_ptr<backend::MemoryWindow>> create_memory_window(const backend::ProtectionDomain& domain,
-                                                                        WindowScope scope) noexcept override {
-        return wrap<Window>(forwarding::Device::create_memory_window(domain, scope), tracker());
-    }
-    Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override {
-        return wrap<forwarding::Channel>(forwarding::Device::create_channel());
-    }
-    Result<std::unique_ptr<backend::CompletionQueue>> create_completion_queue(
-        const backend::CompletionQueueInit& init) noexcept override try {
-        auto state = std::make_unique<CompletionState>();
-        state->observer = init.observer;
-        state->capacity = init.capacity;
+    template <class Wrapper, class Create>
+    auto make(const char*, Create create, const backend::CompletionQueueInit& init) noexcept {
         auto inner_init = init;
         inner_init.observer = on_completion;
         inner_init.record = nullptr;
-        return wrap<CompletionQueue>(forwarding::Device::create_completion_queue(inner_init), tracker(),
-                                     std::move(state));
-    } catch (const std::bad_alloc&) {
-        return Status(Code::NoResources, "out of memory");
+        return wrap<Wrapper>(create(inner_init), scope_, init);
     }
-    Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
-        const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t context) noexcept override {
-        return wrap<SharedReceiveQueue>(forwarding::Device::create_shared_receive_queue(domain, depth, context),
-                                        tracker(), regions_, static_cast<const Domain&>(domain), depth,
-                                        attributes().max_sges);
+    template <class Wrapper, class Create>
+    auto make(const char*, Create create, const backend::EndpointInit& init) noexcept {
+        return support::guarded([&] {
+            const std::shared_ptr<Connection> connection = connection_for(init);
+            auto inner_init = init;
+            inner_init.context = reinterpret_cast<std::uint64_t>(connection.get());
+            inner_init.observer = connection.get();
+            return wrap<Wrapper>(create(inner_init), scope_, connection);
+        });
     }
-    Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override
-        try {
+
+private:
+    /// Throws std::bad_alloc.
+    std::shared_ptr<Connection> connection_for(const backend::EndpointInit& init) {
         auto connection = std::make_shared<Connection>(tracker());
         connection->observer = init.observer;
         connection->context = init.context;
@@ -511,20 +518,11 @@ public:
         set(connection->receive, QueueKind::Receive, init.receive_depth, init.receive_queue);
         if (init.shared_receives != nullptr)
             connection->shared_receives = static_cast<SharedReceiveQueue*>(init.shared_receives)->queue;
-        auto inner_init = init;
-        inner_init.context = reinterpret_cast<std::uint64_t>(connection.get());
-        inner_init.observer = connection.get();
-        return wrap<Endpoint>(forwarding::Device::create_endpoint(inner_init), tracker(), regions_, connection);
-    } catch (const std::bad_alloc&) {
-        return Status(Code::NoResources, "out of memory");
-    }
-    Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override {
-        return wrap<Listener>(forwarding::Device::listen(local, sharing), tracker());
+        return connection;
     }
 
-private:
     const std::unique_ptr<Observer> observer_;
-    Regions regions_;
+    Scope scope_;
 };
 
 /// The setting cannot be used: nothing works, as the program would not be checked.
@@ -577,14 +575,10 @@ void wrap_if_wanted(std::span<backend::Provider*> providers) noexcept {
         if (of_process == nullptr) return;
         watch_releases();
     }
-    for (backend::Provider*& provider : providers) {
-        backend::Provider* wrapper = nullptr;
-        if (wrong.empty())
-            wrapper = new (std::nothrow) Provider(*provider, *of_process);
-        else
-            wrapper = new (std::nothrow) RefusingProvider(*provider);
-        if (wrapper != nullptr) provider = wrapper;
-    }
+    forwarding::wrap_all(providers, [&wrong](backend::Provider& inner) -> backend::Provider* {
+        if (!wrong.empty()) return new (std::nothrow) RefusingProvider(inner);
+        return new (std::nothrow) Provider(inner, *of_process);
+    });
 }
 
 }  // namespace viaduct::check

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <new>
 #include <thread>
+#include <type_traits>
 
 #include "backends/faults/chosen_plan.hpp"
 #include "backends/support/post_each.hpp"
@@ -18,12 +19,12 @@ namespace {
 
 using forwarding::wrap;
 
-/// The base of all decorators: the plan.
+/// The base of all decorators: the plan. `Args` is how the object was created.
 template <class Base>
 class Decorator : public Base {
 public:
-    template <class Inner>
-    Decorator(Inner inner, Plan& plan) noexcept : Base(std::move(inner)), plan_(plan) {}
+    template <class Inner, class... Args>
+    Decorator(Inner inner, Plan& plan, const Args&...) noexcept : Base(std::move(inner)), plan_(plan) {}
 
     Plan& plan() const noexcept { return plan_; }
 
@@ -111,8 +112,8 @@ public:
 
 class Endpoint final : public Decorator<forwarding::Endpoint> {
 public:
-    Endpoint(std::unique_ptr<backend::Endpoint> inner, Plan& plan, const EndpointAttributes& attributes) noexcept
-        : Decorator(std::move(inner), plan), reliability_(attributes.reliability) {}
+    Endpoint(std::unique_ptr<backend::Endpoint> inner, Plan& plan, const backend::EndpointInit& init) noexcept
+        : Decorator(std::move(inner), plan), reliability_(init.attributes.reliability) {}
 
     /// Called before the inner endpoint connects.
     backend::Endpoint& begin_connection() noexcept {
@@ -211,60 +212,17 @@ private:
     std::atomic<std::uint64_t> requests_{0};
 };
 
-class Device final : public Decorator<forwarding::Device> {
+class Device final : public Decorator<forwarding::Device<Device, Decorator<forwarding::ProtectionDomain>, Region,
+                                                         Decorator<forwarding::MemoryWindow>, Channel, CompletionQueue,
+                                                         SharedReceiveQueue, Endpoint, Listener>> {
 public:
     using Decorator::Decorator;
-    Result<std::unique_ptr<backend::ProtectionDomain>> create_protection_domain() noexcept override {
+
+    template <class Wrapper, class Create, class... Args>
+    auto make(const char* what, Create create, const Args&... args) noexcept {
+        constexpr Call kind = std::is_same_v<Wrapper, Region> ? Call::Register : Call::Create;
         return attempt(
-            Call::Create,
-            [&] { return wrap<forwarding::ProtectionDomain>(forwarding::Device::create_protection_domain()); },
-            "a protection domain");
-    }
-    Result<std::unique_ptr<backend::MemoryRegion>> register_memory(const backend::ProtectionDomain& domain,
-                                                                   void* address, std::uint64_t length,
-                                                                   Access access) noexcept override {
-        return attempt(Call::Register, [&] {
-            return wrap<Region>(forwarding::Device::register_memory(domain, address, length, access), plan());
-        });
-    }
-    Result<std::unique_ptr<backend::MemoryWindow>> create_memory_window(const backend::ProtectionDomain& domain,
-                                                                        WindowScope scope) noexcept override {
-        return attempt(
-            Call::Create,
-            [&] { return wrap<forwarding::MemoryWindow>(forwarding::Device::create_memory_window(domain, scope)); },
-            "a memory window");
-    }
-    Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override {
-        return attempt(
-            Call::Create, [&] { return wrap<Channel>(forwarding::Device::create_channel(), plan()); }, "a channel");
-    }
-    Result<std::unique_ptr<backend::CompletionQueue>> create_completion_queue(
-        const backend::CompletionQueueInit& init) noexcept override {
-        return attempt(
-            Call::Create,
-            [&] { return wrap<CompletionQueue>(forwarding::Device::create_completion_queue(init), plan()); },
-            "a completion queue");
-    }
-    Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
-        const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t context) noexcept override {
-        return attempt(
-            Call::Create,
-            [&] {
-                return wrap<SharedReceiveQueue>(forwarding::Device::create_shared_receive_queue(domain, depth, context),
-                                                plan());
-            },
-            "a shared receive queue");
-    }
-    Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override {
-        return attempt(
-            Call::Create,
-            [&] { return wrap<Endpoint>(forwarding::Device::create_endpoint(init), plan(), init.attributes); },
-            "an endpoint");
-    }
-    Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override {
-        return attempt(
-            Call::Create, [&] { return wrap<Listener>(forwarding::Device::listen(local, sharing), plan()); },
-            "a listener");
+            kind, [&] { return wrap<Wrapper>(create(args...), plan(), args...); }, what);
     }
 };
 
@@ -305,11 +263,9 @@ Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept {
 
 void wrap_if_wanted(std::span<backend::Provider*> providers) noexcept {
     if (setting(fault_setting).empty()) return;
-    Plan* const plan = make_plan();
-    for (backend::Provider*& provider : providers) {
-        auto* const wrapper = plan == nullptr ? nullptr : new (std::nothrow) Provider(*provider, *plan);
-        if (wrapper != nullptr) provider = wrapper;
-    }
+    static Plan* const plan = make_plan();
+    if (plan == nullptr) return;
+    forwarding::wrap_all(providers, [](backend::Provider& inner) { return new (std::nothrow) Provider(inner, *plan); });
 }
 
 }  // namespace viaduct::faults

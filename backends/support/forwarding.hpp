@@ -145,50 +145,80 @@ public:
     Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept override { return inner().next_request(); }
 };
 
-/// What this creates are inner objects: a decorator overrides all these functions, to wrap them at least in the classes
-/// above. The same is true of the requests of a listener.
-class Device : public Forwarding<backend::Device> {
+/// The base of a device, `Self`, of which the other parameters are the classes of what it creates. Those of connection
+/// requests are the business of its listeners. It has this function:
+///   - make<Wrapper>(what, create, args...): wraps what `create(args...)` returns, an object of the inner device, in a
+///     `Wrapper`. It may change the arguments. `what` is the object in words.
+template <class Self, class ProtectionDomain, class MemoryRegion, class MemoryWindow, class Channel,
+          class CompletionQueue, class SharedReceiveQueue, class Endpoint, class Listener>
+class Device : public Forwarding<backend::Device> {  // NOLINT(bugprone-crtp-constructor-accessibility): not directly
 public:
     using Forwarding::Forwarding;
     const DeviceAttributes& attributes() const noexcept override { return inner().attributes(); }
     Result<std::unique_ptr<backend::ProtectionDomain>> create_protection_domain() noexcept override {
-        return inner().create_protection_domain();
+        return create<ProtectionDomain>("a protection domain", &backend::Device::create_protection_domain);
     }
     Result<std::unique_ptr<backend::MemoryRegion>> register_memory(const backend::ProtectionDomain& domain,
                                                                    void* address, std::uint64_t length,
                                                                    Access access) noexcept override {
-        return inner().register_memory(inner_of(domain), address, length, access);
+        return create<MemoryRegion>("a memory region", &backend::Device::register_memory, domain, address, length,
+                                    access);
     }
     Result<std::unique_ptr<backend::MemoryWindow>> create_memory_window(const backend::ProtectionDomain& domain,
                                                                         WindowScope scope) noexcept override {
-        return inner().create_memory_window(inner_of(domain), scope);
+        return create<MemoryWindow>("a memory window", &backend::Device::create_memory_window, domain, scope);
     }
-    Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override { return inner().create_channel(); }
+    Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override {
+        return create<Channel>("a channel", &backend::Device::create_channel);
+    }
     Result<std::unique_ptr<backend::CompletionQueue>> create_completion_queue(
         const backend::CompletionQueueInit& init) noexcept override {
-        auto inner_init = init;
-        inner_init.channel = inner_of(init.channel);
-        return inner().create_completion_queue(inner_init);
+        return create<CompletionQueue>("a completion queue", &backend::Device::create_completion_queue, init);
     }
     Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
         const backend::ProtectionDomain& domain, std::uint32_t depth, std::uint64_t context) noexcept override {
-        return inner().create_shared_receive_queue(inner_of(domain), depth, context);
+        return create<SharedReceiveQueue>("a shared receive queue", &backend::Device::create_shared_receive_queue,
+                                          domain, depth, context);
     }
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override {
-        auto inner_init = init;
-        inner_init.domain = inner_of(init.domain);
-        inner_init.send_queue = inner_of(init.send_queue);
-        inner_init.receive_queue = inner_of(init.receive_queue);
-        inner_init.shared_receives = inner_of(init.shared_receives);
-        return inner().create_endpoint(inner_init);
+        return create<Endpoint>("an endpoint", &backend::Device::create_endpoint, init);
     }
     Result<std::unique_ptr<viaduct::Listener>> listen(const Address& local, Sharing sharing) noexcept override {
-        return inner().listen(local, sharing);
+        return create<Listener>("a listener", &backend::Device::listen, local, sharing);
     }
     Status watch(int fd, void (*on_readable)() noexcept) noexcept override { return inner().watch(fd, on_readable); }
     void unwatch(int fd) noexcept override { inner().unwatch(fd); }
     EventPoller& event_poller() noexcept override { return inner().event_poller(); }
     std::uint64_t agent_wakeups() const noexcept override { return inner().agent_wakeups(); }
+
+private:
+    template <class Wrapper, class Function, class... Args>
+    auto create(const char* what, Function function, const Args&... args) noexcept {
+        const auto by_inner = [this, function](const Args&... inner_args) noexcept {
+            return (inner().*function)(for_inner(inner_args)...);
+        };
+        return static_cast<Self&>(*this).template make<Wrapper>(what, by_inner, args...);
+    }
+
+    // What the inner device gets for an argument.
+    static const backend::ProtectionDomain& for_inner(const backend::ProtectionDomain& domain) noexcept {
+        return inner_of(domain);
+    }
+    static backend::CompletionQueueInit for_inner(backend::CompletionQueueInit init) noexcept {
+        init.channel = inner_of(init.channel);
+        return init;
+    }
+    static backend::EndpointInit for_inner(backend::EndpointInit init) noexcept {
+        init.domain = inner_of(init.domain);
+        init.send_queue = inner_of(init.send_queue);
+        init.receive_queue = inner_of(init.receive_queue);
+        init.shared_receives = inner_of(init.shared_receives);
+        return init;
+    }
+    template <class Other>
+    static Other for_inner(Other other) noexcept {
+        return other;
+    }
 };
 
 /// Has the name of the other provider, which outlives it.
@@ -217,5 +247,12 @@ public:
 private:
     backend::Provider& inner_;
 };
+
+/// Replaces each provider of the list by what `make` returns for it, unless that is null.
+template <class Make>
+void wrap_all(std::span<backend::Provider*> providers, Make make) noexcept {
+    for (backend::Provider*& provider : providers)
+        if (backend::Provider* const wrapper = make(*provider)) provider = wrapper;
+}
 
 }  // namespace viaduct::forwarding
