@@ -5,9 +5,6 @@
 
 namespace viaduct::loopback {
 
-SharedReceiveQueue::SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context)
-    : SharedReceiveQueueBase(depth, device.attributes().max_sges, context), device_(device) {}
-
 void SharedReceiveQueue::was_posted() noexcept {
     lock_.assume_held();  // by the base, which calls this
     if (waiting_ == 0) return;
@@ -34,7 +31,5 @@ bool SharedReceiveQueue::take(Receive& to, Member& member, std::uint32_t connect
     if (!std::exchange(member.waiting, true)) ++waiting_;
     return false;
 }
-
-void SharedReceiveQueue::raise(const AsyncEvent& event) noexcept { device_.raise(event); }
 
 }  // namespace viaduct::loopback

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "backends/support/shared_receives.hpp"
+#include "backends/support/shared_receive_queue_base.hpp"
 #include "core/base/spin_lock.hpp"
 #include "viaduct/detail/mutex.hpp"
 
@@ -17,7 +17,8 @@ using support::Receive;
 /// Lock order: the lock of a completion queue, then this lock.
 class SharedReceiveQueue final : public support::SharedReceiveQueueBase<SharedReceiveQueue> {
 public:
-    SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context);
+    SharedReceiveQueue(Device& device, const support::SharedReceiveQueueInit& init)
+        : SharedReceiveQueueBase(init), device_(device) {}
 
     /// A receive queue that uses this shared queue. Guarded by the lock of the shared queue.
     struct Member {
@@ -32,7 +33,6 @@ public:
 
 private:
     friend class support::SharedReceiveQueueBase<SharedReceiveQueue>;
-    void raise(const AsyncEvent& event) noexcept;
     using Guard = LockGuard<SpinLock>;
     SpinLock& mutex() const noexcept VIADUCT_RETURNS_LOCK(lock_) { return lock_; }
     void was_posted() noexcept;

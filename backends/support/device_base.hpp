@@ -12,6 +12,7 @@
 #include "backends/support/counted.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/sge_list.hpp"
+#include "backends/support/shared_receive_queue_base.hpp"
 #include "core/backend.hpp"
 
 namespace viaduct::support {
@@ -139,8 +140,9 @@ public:
     }
     Result<std::unique_ptr<backend::SharedReceiveQueue>> create_shared_receive_queue(
         const backend::ProtectionDomain&, std::uint32_t depth, std::uint64_t context) noexcept override {
+        const SharedReceiveQueueInit init{observer_, attributes_.max_sges, depth, context};
         return make_as<backend::SharedReceiveQueue>(
-            [&] { return Result(std::make_unique<SharedReceiveQueue>(device(), depth, context)); });
+            [&] { return Result(std::make_unique<SharedReceiveQueue>(device(), init)); });
     }
     Result<std::unique_ptr<backend::Endpoint>> create_endpoint(const backend::EndpointInit& init) noexcept override {
         return make_as<backend::Endpoint>([&] {
