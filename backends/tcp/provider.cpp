@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "backends/tcp/provider.hpp"
-
+// The backend for ordinary networks: sockets and TLS.
+#include "backends/providers.hpp"
 #include "backends/software/device.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/interfaces.hpp"
@@ -80,9 +80,9 @@ private:
 
 }  // namespace
 
-backend::Provider* tcp_provider() noexcept {
-    static Provider provider;
-    return &provider;
+backend::Provider& provider() noexcept {
+    static Provider instance;
+    return instance;
 }
 
 }  // namespace viaduct::tcp

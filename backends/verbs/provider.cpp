@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "backends/verbs/provider.hpp"
-
+// The entry point of the verbs backend.
 #include <algorithm>
 #include <cerrno>
 
+#include "backends/providers.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/interfaces.hpp"
 #include "backends/verbs/device.hpp"
@@ -39,54 +39,61 @@ Result<std::uint32_t> number_of(const std::vector<Interface>& interfaces, const 
                      {Code::Unreachable, "the route to the host does not use an RDMA device"});
 }
 
+/// The devices are the addresses that find_interfaces() returns at the time of the call.
+class Provider final : public backend::Provider {
+public:
+    std::string_view name() const noexcept override { return "verbs"; }
+
+    Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override {
+        return support::make_as<backend::Device>([&] { return Device::open(find_interfaces(), index, observer); });
+    }
+
+    Result<std::uint32_t> find(std::string_view device) noexcept override {
+        return support::guarded([device] {
+            return number_of(
+                find_interfaces(),
+                [device](const Interface& one) { return name_of(one) == device || one.rdma_device == device; },
+                {Code::InvalidParameter, "no RDMA device with that name"});
+        });
+    }
+
+    /// The connection manager takes seconds if the host does not answer. Only hosts to which the system uses the
+    /// network interface of an RDMA device are worth that.
+    Result<std::uint32_t> route_to(const HostAddress& host) noexcept override {
+        return support::guarded([&host]() -> Result<std::uint32_t> {
+            const auto interfaces = find_interfaces();
+            if (interfaces.empty()) return Status(Code::Unreachable, "no RDMA device");
+            const auto expected = support::source_for(host);
+            if (!expected.ok()) return expected.status();
+            const auto number = number_of(interfaces, expected.value());
+            if (!number.ok() || expected.value() == host) return number;  // the device of this host's address
+            const auto source = find_source(host);
+            if (!source.ok()) return source.status();
+            return number_of(interfaces, source.value());
+        });
+    }
+
+    Result<std::vector<backend::DeviceSummary>> devices() const noexcept override {
+        return support::guarded([]() -> Result<std::vector<backend::DeviceSummary>> {
+            std::vector<backend::DeviceSummary> devices;
+            for (const Interface& one : find_interfaces()) devices.push_back({name_of(one), one.host});
+            return devices;
+        });
+    }
+
+    Result<std::vector<backend::ProcessListener>> process_listeners(const Service* service) const noexcept override {
+        return support::guarded([service]() -> Result<std::vector<backend::ProcessListener>> {
+            if (find_interfaces().empty()) return Status(Code::Unsupported, "no RDMA device");
+            return find_listeners(service);
+        });
+    }
+};
+
 }  // namespace
 
-Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, DeviceObserver& observer) noexcept {
-    return support::make_as<backend::Device>([&] { return Device::open(find_interfaces(), index, observer); });
-}
-
-Result<std::uint32_t> Provider::find(std::string_view device) noexcept {
-    return support::guarded([device] {
-        return number_of(find_interfaces(),
-                         [device](const Interface& one) { return name_of(one) == device || one.rdma_device == device; },
-                         {Code::InvalidParameter, "no RDMA device with that name"});
-    });
-}
-
-/// The connection manager takes seconds if the host does not answer. Only hosts to which the system uses the network
-/// interface of an RDMA device are worth that.
-Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept {
-    return support::guarded([&host]() -> Result<std::uint32_t> {
-        const auto interfaces = find_interfaces();
-        if (interfaces.empty()) return Status(Code::Unreachable, "no RDMA device");
-        const auto expected = support::source_for(host);
-        if (!expected.ok()) return expected.status();
-        const auto number = number_of(interfaces, expected.value());
-        if (!number.ok() || expected.value() == host) return number;  // the device of this host's address
-        const auto source = find_source(host);
-        if (!source.ok()) return source.status();
-        return number_of(interfaces, source.value());
-    });
-}
-
-Result<std::vector<backend::DeviceSummary>> Provider::devices() const noexcept {
-    return support::guarded([]() -> Result<std::vector<backend::DeviceSummary>> {
-        std::vector<backend::DeviceSummary> devices;
-        for (const Interface& one : find_interfaces()) devices.push_back({name_of(one), one.host});
-        return devices;
-    });
-}
-
-Result<std::vector<backend::ProcessListener>> Provider::process_listeners(const Service* service) const noexcept {
-    return support::guarded([service]() -> Result<std::vector<backend::ProcessListener>> {
-        if (find_interfaces().empty()) return Status(Code::Unsupported, "no RDMA device");
-        return find_listeners(service);
-    });
-}
-
-backend::Provider* verbs_provider() noexcept {
-    static Provider provider;
-    return &provider;
+backend::Provider& provider() noexcept {
+    static Provider instance;
+    return instance;
 }
 
 }  // namespace viaduct::verbs

@@ -6,11 +6,11 @@
 #include <array>
 #include <string>
 
+#include "backends/providers.hpp"
 #include "backends/software/device.hpp"
 #include "backends/software/listener.hpp"
 #include "backends/tcp/link.hpp"
 #include "backends/tcp/port.hpp"
-#include "backends/tcp/provider.hpp"
 #include "core/base/internals.hpp"
 #include "tests/fuzz/victim.hpp"
 
@@ -39,7 +39,7 @@ struct Victim {
                                       tcp::Socket(UniqueSocket::made_by([&] { return socket.release(); })), false));
     }
 
-    Node node{*tcp::tcp_provider()};
+    Node node{tcp::provider()};
     software::Node& device = static_cast<software::Device&>(Internals::backend(*node.device)).node();
     std::unique_ptr<Listener> listener = node.listen("fuzz");
     const Address address = node.address("fuzz");
