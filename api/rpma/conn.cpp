@@ -2,7 +2,6 @@
 #include "api/rpma/conn.hpp"
 
 #include "api/rpma/log.hpp"
-#include "api/rpma/peer_cfg.hpp"
 #include "api/rpma/translate.hpp"
 #include "core/base/internals.hpp"
 #include "core/explain.hpp"

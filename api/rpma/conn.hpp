@@ -5,7 +5,7 @@
 #include <atomic>
 #include <memory>
 
-#include "api/rpma/conn_cfg.hpp"
+#include "api/rpma/cfg.hpp"
 #include "api/rpma/cq.hpp"
 #include "api/rpma/handles.hpp"
 #include "api/rpma/log.hpp"

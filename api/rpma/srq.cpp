@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/rpma/srq.hpp"
 
+#include "api/rpma/cfg.hpp"
 #include "api/rpma/log.hpp"
 #include "api/rpma/peer.hpp"
-#include "api/rpma/srq_cfg.hpp"
 #include "core/explain.hpp"
 
 using namespace viaduct;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Connection configurations.
+// Configurations. Their fields are visible to programs, with the layout of stock librpma. Each field is atomic, so that
+// threads may share a configuration. Settings are a copy of a configuration, taken when it is used.
 #pragma once
 
 #include <atomic>
@@ -9,7 +10,34 @@
 
 namespace viaduct::rpma {
 
-/// A copy of a configuration, taken when it is used.
+struct PeerFields {
+    std::atomic<bool> direct_write_to_pmem{false};
+};
+
+/// A configuration that peers send each other.
+class PeerCfg final : public WithHandle<PeerCfg, rpma_peer_cfg, 2, PeerFields> {
+public:
+    static constexpr const char* invalid_handle = "pcfg is not a configuration of a peer";
+};
+
+struct SrqSettings {
+    std::uint32_t rq_size = 20;
+    std::uint32_t rcq_size = 20;  ///< 0: no completion queue
+};
+
+struct SrqFields {
+    std::atomic<std::uint32_t> rq_size{SrqSettings{}.rq_size};
+    std::atomic<std::uint32_t> rcq_size{SrqSettings{}.rcq_size};
+};
+
+/// A configuration of shared receive queues.
+class SrqCfg final : public WithHandle<SrqCfg, rpma_srq_cfg, 6, SrqFields> {
+public:
+    static constexpr const char* invalid_handle = "cfg is not a configuration of shared receive queues";
+
+    SrqSettings settings() const noexcept { return {.rq_size = fields().rq_size, .rcq_size = fields().rcq_size}; }
+};
+
 struct ConnSettings {
     int timeout_ms = -1;  ///< negative: not set by the program
     std::uint32_t cq_size = 10;
@@ -20,7 +48,6 @@ struct ConnSettings {
     rpma_srq* srq = nullptr;
 };
 
-/// The layout of stock librpma.
 struct ConnFields {
     std::atomic<int> timeout_ms{RPMA_DEFAULT_TIMEOUT_MS};
     std::atomic<std::uint32_t> cq_size{ConnSettings{}.cq_size};
@@ -31,6 +58,7 @@ struct ConnFields {
     std::atomic<rpma_srq*> srq{ConnSettings{}.srq};
 };
 
+/// A configuration of connections.
 class ConnCfg final : public WithHandle<ConnCfg, rpma_conn_cfg, 5, ConnFields> {
 public:
     static constexpr const char* invalid_handle = no_cfg;
