@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """constants.py HEADER... [--except NAME...] [--enum NAME] --list FILE [--stub TEMPLATE STUB] [--classes TABLE MODULE]
 constants.py HEADER... [--except NAME...] --structures NAME... --list FILE [--classes TABLE MODULE]
+             [--dataclasses TABLE MODULE]
 
 Reads the constants of C headers: macros with a value and enumerators, or those of one enumeration. Writes a line
 `CONSTANT(name)` for each to FILE, which is to be included. STUB is TEMPLATE, a Python stub, with the constants behind
@@ -12,7 +13,10 @@ module; the constants; the description. Constants are chosen by regular expressi
 member: `PATTERN`, `ENUM: PATTERN` for those of one enumeration of C, or several with " | " between them. The suffix
 _FLAG is no part of a member's name; limits and masks are no members. `ENUM` alone is an enumeration of C++.
 
-With --structures, FILE has a line `STRUCTURE(name, FIELD(name, field), ...)` for each of them instead."""
+With --structures, FILE has a line `STRUCTURE(name, FIELD(name, field), ...)` for each of them instead. The MODULE of
+--dataclasses has a class for each row of STRUCTURES in TABLE: its name, from which that in C follows; the description;
+the annotations and defaults of fields that differ from those which FIELDS gives to their types in C. The default of an
+enumeration is its first member. The module also has what BASE in TABLE names, from the module `base` beside it."""
 import argparse
 import pathlib
 import re
@@ -23,6 +27,7 @@ import typing
 MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Z]\w*)[ \t]+(\S[^\n]*)", re.M)
 ENUM = re.compile(r"enum\s*(?:class\s+)?(\w*)\s*(?::[\s\w:]*)?\{([^}]*)\}\s*(\w*)")
 STRUCTURE = re.compile(r"struct\s*(\w*)\s*\{([^{}]*)\}\s*(\w*)")
+FIELD = re.compile(r"(?:(\w+)[\s*]+)?(\w+)\s*(?:\[\w+\])*(?:=[^;]*)?;")
 VALUE = re.compile(r'"\w+"|[\w\s()<>|+~-]+')
 NO_MEMBER = re.compile(r"(\w+_)?(BASE|MASK|MAX)")
 
@@ -47,9 +52,10 @@ def enumerations(text: str) -> list[tuple[set[str], dict[str, str]]]:
             for tag, body, name in ENUM.findall(text)]
 
 
-def structures(text: str) -> dict[str, list[str]]:
-    """Returns the fields of each, by its tag and by the name of its type: if that is not here, the tag in capitals."""
-    return {each: re.findall(r"(\w+)\s*(?:\[\w+\])*(?:=[^;]*)?;", body)
+def structures(text: str) -> dict[str, dict[str, str]]:
+    """Returns the fields of each with the names of their types, by its tag and by the name of its type: if that is not
+    here, the tag in capitals."""
+    return {each: {field: kind for kind, field in FIELD.findall(body)}
             for tag, body, name in STRUCTURE.findall(text) for each in (tag, name or tag.upper())}
 
 
@@ -62,6 +68,10 @@ def write(path: pathlib.Path, text: str) -> None:
     path.write_text(text)
 
 
+def words_of(name: str) -> str:
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).upper()
+
+
 def members_of(constants: str, api: str, known: dict[str, str],
                enums: dict[str, dict[str, str]]) -> typing.Iterator[str]:
     """Returns the lines that define the members of a class."""
@@ -69,7 +79,7 @@ def members_of(constants: str, api: str, known: dict[str, str],
         number = -1
         for word, value in enums[constants].items():
             number = int(value, 0) if value else number + 1
-            yield re.sub("(?<=[a-z])(?=[A-Z])", "_", word).upper() + f" = {number}"
+            yield f"{words_of(word)} = {number}"
         return
     for choice in constants.split(" | "):
         enum, _, pattern = choice.rpartition(": ")
@@ -94,6 +104,28 @@ def module_of(table: pathlib.Path, known: dict[str, str], enums: dict[str, dict[
                       *sorted(imports), "", f"__all__ = [{names}]", *classes, ""])
 
 
+def dataclasses_of(table: pathlib.Path, known: dict[str, str], enums: dict[str, dict[str, str]],
+                   structs: dict[str, dict[str, str]]) -> str:
+    """Returns the Python module with dataclasses."""
+    api, rows, classes = table.stem, runpy.run_path(str(table)), []
+    defaults: dict[str, str] = {}  # by the type in C
+    for name, _, constants, _ in rows["ENUMERATIONS"]:
+        first = next(members_of(constants, api, known, enums)).split()[0]
+        defaults[f"{api}_{words_of(name)}".upper()] = f"{name} = {name}.{first}"
+    defaults |= rows["FIELDS"]
+    for name, description, own in rows["STRUCTURES"]:
+        kind = f"{api}_{words_of(name)}".upper()
+        lines = [f"{field}: {own.get(field) or defaults.get(of, 'int = 0')}" for field, of in structs[kind].items()]
+        defaults[kind] = f"{name} = dataclasses.field(default_factory={name})"
+        classes.append(f"\n\n@dataclasses.dataclass\nclass {name}(Structure):\n"
+                       + textwrap.indent("\n".join([f'"""{description}"""', *lines]), "    "))
+    names = ", ".join(f'"{name}"' for name in [*rows["BASE"], *(name for name, *_ in rows["STRUCTURES"])])
+    return "\n".join([f'"""The structures of viaduct.{api}. Their fields have the names of C."""',
+                      "from __future__ import annotations", "", "import dataclasses", "", f"from viaduct import _{api}",
+                      f"from viaduct.{api}.base import {', '.join(rows['BASE'])}",
+                      f"from viaduct.{api}.constants import *", "", f"__all__ = [{names}]", *classes, ""])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("headers", nargs="+", type=pathlib.Path)
@@ -103,12 +135,13 @@ def main() -> None:
     parser.add_argument("--stub", nargs=2, type=pathlib.Path)
     parser.add_argument("--classes", nargs=2, type=pathlib.Path)
     parser.add_argument("--structures", nargs="*", default=[])
+    parser.add_argument("--dataclasses", nargs=2, type=pathlib.Path)
     arguments = parser.parse_args()
     known: dict[str, str] = {}
-    fields: dict[str, list[str]] = {}
+    structs: dict[str, dict[str, str]] = {}
     enums: dict[str, dict[str, str]] = {}
     for text in map(read, arguments.headers):
-        fields |= structures(text)
+        structs |= structures(text)
         found = enumerations(text)
         enums |= {name: enumerators for names, enumerators in found for name in names}
         known |= {} if arguments.enum else macros(text)
@@ -117,9 +150,10 @@ def main() -> None:
     known = {name: kind for name, kind in known.items() if name not in arguments.excluded}
     lines = [f"CONSTANT({name})" for name in known]
     if arguments.structures:
-        members = {name: [f"FIELD({name}, {field})" for field in fields[name] if field not in arguments.excluded]
+        structs = {name: {field: kind for field, kind in structs[name].items() if field not in arguments.excluded}
                    for name in arguments.structures}
-        lines = [f"STRUCTURE({name}, {', '.join(each)})" for name, each in members.items()]
+        lines = [f"STRUCTURE({name}, {', '.join(f'FIELD({name}, {field})' for field in fields)})"
+                 for name, fields in structs.items()]
     write(arguments.list, "".join(f"{line}\n" for line in lines))
     if arguments.stub:
         template, stub = arguments.stub
@@ -127,6 +161,9 @@ def main() -> None:
     if arguments.classes:
         table, module = arguments.classes
         write(module, module_of(table, known, enums))
+    if arguments.dataclasses:
+        table, module = arguments.dataclasses
+        write(module, dataclasses_of(table, known, enums, structs))
 
 
 if __name__ == "__main__":

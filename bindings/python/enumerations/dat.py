@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The enumerations of viaduct.dat: see cmake/constants.py."""
+"""The enumerations and structures of viaduct.dat: see cmake/constants.py."""
 ENUMERATIONS = [
     ("HandleType", "IntEnum", "DAT_HANDLE_TYPE_(.*)", "Kinds of objects."),
     ("Extension", "IntEnum", "DAT_EXTENSION: DAT_EXTENSION_(.*)", "The extension that an adapter has."),
@@ -64,4 +64,48 @@ ENUMERATIONS = [
     ("EpParamMask", "IntFlag", "DAT_EP_FIELD_(.*)", "Fields of EpParam, and of the EpAttr in it."),
     *((f"{name}ParamMask", "IntFlag", f"DAT_{name.upper()}_FIELD_(.*)", f"Fields of {name}Param.")
       for name in ("Pz", "Lmr", "Rmr", "Srq", "Psp", "Rsp", "Csp", "Cr", "Evd", "Cno")),
+]
+
+BASE = ["Address", "CnoParam", "LmrTriplet", "NamedAttr", "RmrTriplet", "Structure"]
+FIELDS = {
+    "DAT_BOOLEAN": "bool = False",
+    "DAT_COMPLETION_FLAGS": "CompletionFlags = CompletionFlags.DEFAULT",
+    "DAT_EVD_FLAGS": "EvdFlags = EvdFlags.DEFAULT",
+    "DAT_IA_ADDRESS_PTR": "Address | None = None",
+    "DAT_LMR_TRIPLET": "tuple[int, int, int] = (0, 0, 0)",
+    "DAT_NAMED_ATTR": "list[NamedAttr] = dataclasses.field(default_factory=list)",
+    "DAT_SRQ_STATE": "SrqState = SrqState.OPERATIONAL",
+    "char": 'str = ""',
+}
+STRUCTURES = [
+    ("ProviderInfo", "An entry of the registry: the name of an adapter, and the version of DAT of its provider.",
+     {"dapl_version_major": "int = _dat.DAT_VERSION_MAJOR", "dapl_version_minor": "int = _dat.DAT_VERSION_MINOR",
+      "is_thread_safe": "bool = True"}),
+    ("IaAttr", "The attributes and limits of an adapter. Sizes are in bytes.", {}),
+    ("ProviderAttr", """The attributes of a provider.
+
+evd_stream_merging_supported[a][b]: one EVD takes events of the kinds a and b (software, connection request, DTO,
+connection, RMR bind, asynchronous). provider_specific_attr: among others, what the InfiniBand extension supports;
+the names are constants of viaduct._dat (DAT_IB_ATTR_IMMED_DATA).
+""", {"lmr_mem_types_supported": "int = 0", "evd_stream_merging_supported": "tuple[tuple[bool, ...], ...] = ()"}),
+    ("PzParam", "The parameters of a protection zone.", {}),
+    ("LmrParam", "The parameters of a local memory region. region_desc: an address, or the handle of another region.",
+     {}),
+    ("RmrParam", "The parameters of a remote memory region. lmr_triplet: (address, length, LMR context).", {}),
+    ("Comm", "A communicator: the arguments of socket(2).", {}),
+    ("EpAttr", """\
+The attributes of an endpoint. Sizes are in bytes (0: no limit), lengths of queues in operations, lists of memory
+pieces in pieces.""",
+     {"max_recv_dtos": "int = 16", "max_request_dtos": "int = 16", "max_recv_iov": "int = 4",
+      "max_request_iov": "int = 4", "max_rdma_read_in": "int = 4", "max_rdma_read_out": "int = 4",
+      "srq_soft_hw": "int = _dat.DAT_HW_DEFAULT", "max_rdma_read_iov": "int = 1"}),
+    ("EpParam", "The parameters of an endpoint and of its connection.", {}),
+    ("SrqParam", "The parameters of a shared receive queue. Counts that the provider does not maintain are "
+     "DAT_VALUE_UNKNOWN.", {}),
+    ("PspParam", "The parameters of a public service point.", {}),
+    ("RspParam", "The parameters of a reserved service point.", {}),
+    ("CspParam", "The parameters of a common service point.", {}),
+    ("CrParam", "The parameters of a connection request. private_data: over RDMA devices it may be padded with zeros.",
+     {"private_data": 'bytes = b""'}),
+    ("EvdParam", "The parameters of an event dispatcher.", {}),
 ]

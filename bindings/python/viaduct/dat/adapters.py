@@ -151,7 +151,8 @@ class Ia(Counting):
         from that queue, and attributes are needed. Raises Error: INVALID_HANDLE (an object of another adapter, or
         closed), INVALID_PARAMETER (an attribute is not supported).
         """
-        raw = None if attributes is None else attributes._settable()
+        raw = None if attributes is None else {name: value for name, value in vars(attributes).items()
+                                               if not name.endswith("_specific")}  # not those of the provider
         zone, received, requested, connected = (handle_of(part) for part in (pz, recv_evd, request_evd, connect_evd))
         if srq is None:
             handle = _dat.dat_ep_create(self.handle, zone, received, requested, connected, raw)
