@@ -5,6 +5,8 @@
 #include <cctype>
 #include <limits>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -32,13 +34,19 @@ std::optional<std::int64_t> parse_number(std::string_view text) {
     return number && negative ? -*number : number;
 }
 
-bool has_name(const Explanation& code, const std::string& name) { return strcasecmp(code.name, name.c_str()) == 0; }
-
 Json describe(const Explanation& code) {
     Json described = {{"name", code.name}, {"code", code.code}, {"kind", code.kind}, {"meaning", code.meaning}};
     if (*code.causes != '\0') described["causes"] = code.causes;
     described["section"] = code.section;
     return described;
+}
+
+std::span<const Explanation> codes_of(const std::string& api) {
+    if (api == "vipl") return vipl_codes();
+    if (api == "dat") return dat2_codes();
+    if (api == "dat1") return dat1_codes();
+    if (api == "rpma") return rpma_codes();
+    throw measure::Error("unknown API '" + api + "': choose vipl, dat, dat1 (DAT 1.2) or rpma");
 }
 
 template <class Predicate>
@@ -47,25 +55,27 @@ void add_if(std::span<const Explanation> codes, Json& found, Predicate fits) {
         if (fits(code)) found.push_back(describe(code));
 }
 
-void add(std::span<const Explanation> codes, Json& found, std::int64_t number) {
-    add_if(codes, found, [number](const Explanation& code) { return code.code == number; });
-}
-
-/// The parts of a DAT_RETURN, or the event and the status of a completion with that number.
-Json find_in(const DatCodes& codes, std::uint32_t number) {
+/// The parts of a DAT_RETURN, or the event and the status of a completion with that number. A DAT_RETURN is a class, a
+/// type and a subtype; the codes of types have no subtype, and vice versa.
+Json find_in_dat(std::span<const Explanation> codes, std::uint32_t number) {
     Json found = Json::array();
+    const auto add = [&](std::string_view kind, std::uint32_t part) {
+        add_if(codes, found, [=](const Explanation& code) { return code.kind == kind && code.code == part; });
+    };
     const std::uint32_t type = number & dat_type_mask;
     const std::uint32_t subtype = number & dat_subtype_mask;
-    add(codes.events, found, number);
-    add(codes.statuses, found, number);
+    add("event", number);
+    add("completion status", number);
     if (type == 0 && subtype != 0) return found;  // a subtype needs a type
-    add(codes.types, found, type);
-    if (subtype != 0 && !found.empty()) add(codes.subtypes, found, subtype);
+    add("return type", type);
+    if (subtype != 0 && !found.empty()) add("return subtype", subtype);
     return found;
 }
 
 /// Adds the bits of a status word of VIPL, in which the lowest one says that the descriptor is complete.
 void add_bits(std::span<const Explanation> codes, Json& found, std::int64_t number) {
+    constexpr std::string_view status_kind = "descriptor status";
+    constexpr std::string_view operation_kind = "descriptor operation";
     constexpr std::int64_t done = 1;
     constexpr std::int64_t operation = 0x70000;
     constexpr std::int64_t all = 0xf01ff;
@@ -88,35 +98,25 @@ void add_bits(std::span<const Explanation> codes, Json& found, std::int64_t numb
 }  // namespace
 
 Json describe_code(const std::string& api, const std::string& code) {
-    std::vector<std::span<const Explanation>> tables;
     const bool is_dat = api == "dat" || api == "dat1";
-    const DatCodes dat = api == "dat1" ? dat1_codes() : dat2_codes();
-    if (is_dat)
-        tables = {dat.types, dat.subtypes, dat.events, dat.statuses};
-    else if (api == "vipl")
-        tables = {vipl_codes()};
-    else if (api == "rpma")
-        tables = {rpma_codes()};
-    else
-        throw measure::Error("unknown API '" + api + "': choose vipl, dat, dat1 (DAT 1.2) or rpma");
+    const std::span<const Explanation> codes = codes_of(api);
     Json found = Json::array();
     const auto number = parse_number(code);
     if (number && is_dat && *number >= std::numeric_limits<std::int32_t>::min() &&
         *number <= std::numeric_limits<std::uint32_t>::max())
-        found = find_in(dat, static_cast<std::uint32_t>(*number));
+        found = find_in_dat(codes, static_cast<std::uint32_t>(*number));
     else if (number && !is_dat)
-        add(tables.front(), found, *number);
+        add_if(codes, found, [&](const Explanation& each) { return each.code == *number; });
     else if (!number)
-        for (const auto& table : tables)
-            add_if(table, found, [&](const Explanation& each) { return has_name(each, code); });
+        add_if(codes, found, [&](const Explanation& each) { return strcasecmp(each.name, code.c_str()) == 0; });
     // Several bits are no code; one that is written in hexadecimal may be a status word, too.
     if (number && api == "vipl" && (found.empty() || (code.starts_with("0x") && *number != 1)))
-        add_bits(tables.front(), found, *number);
+        add_bits(codes, found, *number);
     if (found.empty()) {
         std::vector<std::string_view> names;
-        for (const auto& table : tables)
-            for (const Explanation& each : table) names.emplace_back(each.name);
-        complain(api, code, number ? std::vector<std::string_view>() : names);
+        if (!number)
+            for (const Explanation& each : codes) names.emplace_back(each.name);
+        complain(api, code, names);
     }
     Json described = {{"tool", "vi-info"}, {"api", api}, {"code", code}};
     if (number && is_dat && found[0]["kind"] == "return type")

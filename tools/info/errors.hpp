@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Explanations of the codes of the three APIs.
+// Explanations of the codes of the APIs, which are in codes.json.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <string_view>
-#include <vector>
 
 namespace viaduct::info {
 
@@ -19,21 +17,9 @@ struct Explanation {
     const char* section = "";  ///< of the specification
 };
 
-/// The kinds of the bits of a status word of VIPL.
-inline constexpr std::string_view status_kind = "descriptor status";
-inline constexpr std::string_view operation_kind = "descriptor operation";
-
 std::span<const Explanation> vipl_codes() noexcept;
+std::span<const Explanation> dat2_codes() noexcept;
+std::span<const Explanation> dat1_codes() noexcept;
 std::span<const Explanation> rpma_codes() noexcept;
-
-/// A DAT_RETURN is a class, a type and a subtype; the codes of types have no subtype, and vice versa.
-struct DatCodes {
-    std::span<const Explanation> types;
-    std::span<const Explanation> subtypes;
-    std::span<const Explanation> events;
-    std::span<const Explanation> statuses;  ///< of completions
-};
-DatCodes dat2_codes() noexcept;
-DatCodes dat1_codes() noexcept;
 
 }  // namespace viaduct::info

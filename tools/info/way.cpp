@@ -22,7 +22,7 @@ namespace viaduct::info {
 namespace {
 
 /// How long a listener on another host may take to answer.
-constexpr std::chrono::seconds patience{3};
+constexpr std::chrono::seconds remote_patience{3};
 
 bool is_set(const char* variable) {
     const char* const value = std::getenv(variable);
@@ -219,7 +219,7 @@ private:
             return add("listener", "not checked", "no service was given",
                        "HOST:SERVICE checks its listener." + (own_host_ ? list_listeners() : ""));
         }
-        const Status answer = ask(device_, {host_, service_}, patience);
+        const Status answer = ask(device_, {host_, service_}, remote_patience);
         if (answer.code() == Code::Unsupported && device_.provider->name() == "verbs") return search_listener(answer);
         const Json listeners = own_host_ ? find_listeners(&service_) : Json::array();
         if (answer.ok()) return found_listener(listeners);
