@@ -6,6 +6,7 @@
 #include <openssl/evp.h>
 #include <openssl/opensslv.h>
 #include <openssl/ssl.h>
+#include <pthread.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -88,7 +89,7 @@ struct OpenSsl {
     /// take one of OpenSSL's locks of the whole process, such as that of the engines. Reading and writing after the
     /// handshake take none.
     static const OpenSsl* get() noexcept VIADUCT_UNCHECKED {
-        thread_local const ThreadState state(*loaded_);
+        if (pthread_getspecific(loaded_->threads_) == nullptr) loaded_->begin_thread();
         return loaded_;
     }
 
@@ -109,25 +110,18 @@ struct OpenSsl {
     }
 
 private:
-    /// What OpenSSL keeps of a thread. It takes a lock of the whole process to make and to destroy that.
-    class ThreadState {
-    public:
-        explicit ThreadState(const OpenSsl& openssl) noexcept : openssl_(openssl) {
-            const SharedForkHold hold;
-            openssl_.ERR_clear_error();
-        }
-        ~ThreadState() {
-            if (forks() != made_after_) return;  // that of the parent's thread, with its library context
-            const SharedForkHold hold;
-            openssl_.OPENSSL_thread_stop();
-        }
-        ThreadState(const ThreadState&) = delete;
-        ThreadState& operator=(const ThreadState&) = delete;
-
-    private:
-        const OpenSsl& openssl_;
-        const std::uint32_t made_after_ = forks();
-    };
+    /// OpenSSL takes a lock of the whole process to make what it keeps of a thread, and to destroy it.
+    void begin_thread() const noexcept {
+        const SharedForkHold hold;
+        ERR_clear_error();
+        (void)pthread_setspecific(threads_, thread_mark());  // else OpenSSL destroys it, without the hold
+    }
+    static void end_thread(void* mark) noexcept VIADUCT_UNCHECKED {
+        if (mark != thread_mark()) return;  // that of the parent's thread, with its library context
+        const SharedForkHold hold;
+        loaded_->OPENSSL_thread_stop();
+    }
+    static void* thread_mark() noexcept { return reinterpret_cast<void*>(std::uintptr_t{forks()} + 1); }
 
     OpenSsl() noexcept {
         support::SharedLibrary library(library_name);
@@ -141,6 +135,7 @@ private:
         // Without a handler at exit, which would take away what other threads use. The context of our own keeps
         // settings for the program's use of OpenSSL out of ours.
         if (OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1) sockets = BIO_meth_new(BIO_TYPE_SOCKET, "");
+        if (sockets != nullptr && pthread_key_create(&threads_, end_thread) != 0) sockets = nullptr;
         if (sockets != nullptr) {
             BIO_meth_set_read(sockets, receive);
             BIO_meth_set_write(sockets, send);
@@ -160,6 +155,7 @@ private:
     static int send(BIO* bio, const char* from, int size) noexcept;
     static long control(BIO*, int command, long, void*) noexcept { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
+    pthread_key_t threads_{};  // not thread_local: the process would end if there were no memory for its destructor
     static inline constinit ProcessMutex mutex_{forget_library};
     static inline const OpenSsl* loaded_ VIADUCT_GUARDED_BY(mutex_) = nullptr;
     static inline std::array<OSSL_LIB_CTX*, 4> libraries_ VIADUCT_GUARDED_BY(mutex_){};  // by Authentication
