@@ -50,12 +50,11 @@ void write_to_stderr(const char* prefix, const char* text) noexcept {
     std::fprintf(stderr, "%s.%06ld [%d] %s%s", time.data(), now.tv_nsec / 1000, gettid(), prefix, text);
 }
 
+/// As stock does: what the program opens later is its own.
+[[gnu::constructor]] void open_syslog() noexcept { openlog("rpma", LOG_PID, LOG_LOCAL7); }
+
 void write_to_syslog(const LevelName& level, const char* text) noexcept {
     const SharedForkHold hold;
-    [[maybe_unused]] static const bool opened = [] {
-        openlog("rpma", LOG_PID, LOG_LOCAL7);
-        return true;
-    }();
     syslog(level.priority, "%s%s", level.prefix, text);
 }
 
