@@ -76,8 +76,9 @@ public:
     /// Like try_take(), but waits for the outcome of the request with this number; it has its own deadline.
     /// InvalidState: another one has begun. WouldBlock: the wait was interrupted.
     Result<ConnectionEvent> wait(Model model, std::uint64_t number, EventPoller& poller) {
-        const auto settled = [this, number]()
-                                 VIADUCT_REQUIRES(mutex_) { return phase_ != Phase::Pending || number_ != number; };
+        const auto settled = [this, model, number]() VIADUCT_REQUIRES(mutex_) {
+            return phase_ != Phase::Pending || number_ != number || model_ != model;
+        };
         for (const auto spin_end = Deadline::after(spin_time()); !spin_end.passed(); poller.poll()) {
             const LockGuard lock(mutex_);
             if (settled()) break;

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/vipl/notify.hpp"
 
+#include <sys/eventfd.h>
+
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <system_error>
 
 #include "api/support/event_queue.hpp"
-#include "core/base/event_channel.hpp"
 #include "core/base/thread.hpp"
+#include "core/base/unique_fd.hpp"
 #include "core/base/waiting.hpp"
 
 namespace viaduct::vipl {
 
 /// The state shared by the thread and its callers.
 struct Notifier::Mailbox {
-    Mailbox() : stop_fd(stop.fd()) {
-        if (stop_fd < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+    Mailbox() : wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+        if (!wake) throw std::system_error(errno, std::generic_category(), "eventfd");
     }
 
     struct Request {
@@ -23,8 +26,8 @@ struct Notifier::Mailbox {
         int fd;
     };
     EventQueue<Request> requests;
-    ReadableFlag stop;
-    const int stop_fd;
+    std::atomic<std::uint32_t> undelivered{0};
+    const UniqueFd wake;
 };
 
 void Notifier::request(Delivery delivery, int fd) {
@@ -33,7 +36,9 @@ void Notifier::request(Delivery delivery, int fd) {
         auto mailbox = std::make_shared<Mailbox>();
         thread_ = start_thread([mailbox, &queue = queue_] { serve(mailbox, queue); });
         mailbox_ = std::move(mailbox);
+        in_use_.store(mailbox_.get(), std::memory_order_release);
     }
+    ++mailbox_->undelivered;
     mailbox_->requests.push({std::move(delivery), fd});
 }
 
@@ -44,10 +49,14 @@ void Notifier::stop() noexcept {
         if (mailbox_ == nullptr) return;
         mailbox_->requests.close();
         mailbox_->requests.clear();
-        mailbox_->stop.set(true);
+        eventfd_write(mailbox_->wake.get(), 1);
         thread.swap(thread_);
     }
     end_thread(thread);
+}
+
+void Notifier::wake(const Mailbox& mailbox) noexcept {
+    if (mailbox.undelivered.load() != 0) eventfd_write(mailbox.wake.get(), 1);
 }
 
 void Notifier::serve(const std::shared_ptr<Mailbox>& mailbox, CompletionQueue& queue) {
@@ -57,9 +66,12 @@ void Notifier::serve(const std::shared_ptr<Mailbox>& mailbox, CompletionQueue& q
             if (mailbox->requests.closed()) return;
             const bool armed = queue.arm().ok();
             if (request->deliver()) break;
-            const std::array fds{queue.fd(), request->fd, mailbox->stop_fd};
+            const std::array fds{queue.fd(), request->fd, mailbox->wake.get()};
             (void)sleep_until_ready(fds, armed ? Deadline::never() : Deadline::after(look_again));
+            eventfd_t times = 0;
+            (void)eventfd_read(mailbox->wake.get(), &times);
         }
+        --mailbox->undelivered;
     }
 }
 

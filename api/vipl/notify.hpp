@@ -27,17 +27,25 @@ public:
     /// be stored or the thread cannot be started.
     void request(Delivery delivery, int fd);
 
+    /// The program has taken something from the queue itself, which may be empty now.
+    void has_taken() const noexcept {
+        if (const Mailbox* const mailbox = in_use_.load(std::memory_order_acquire)) [[unlikely]]
+            wake(*mailbox);
+    }
+
     /// Discards the requests that have not started and waits for a running handler, unless the handler itself is the
     /// caller.
     void stop() noexcept;
 
 private:
     struct Mailbox;
+    [[gnu::cold]] static void wake(const Mailbox& mailbox) noexcept;
     static void serve(const std::shared_ptr<Mailbox>& mailbox, CompletionQueue& queue);
 
     CompletionQueue& queue_;
     Mutex mutex_;
     std::shared_ptr<Mailbox> mailbox_ VIADUCT_GUARDED_BY(mutex_);  // outlives a thread that calls stop() on itself
+    std::atomic<const Mailbox*> in_use_{nullptr};                  // that one
     std::thread thread_ VIADUCT_GUARDED_BY(mutex_);
 };
 

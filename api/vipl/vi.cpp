@@ -345,6 +345,7 @@ void Vi::disconnect() noexcept {
     const LockGuard lock(state_mutex_);
     loss_due_ = false;
     endpoint_->disconnect();
+    loss_due_ = false;  // of a connection that was established meanwhile
     lost_descriptor_ = false;
     attempt.abandon();
 }

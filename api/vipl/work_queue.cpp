@@ -21,7 +21,17 @@ const DescriptorMemory& WorkQueue::find_other_memory(VIP_MEM_HANDLE key) noexcep
 }
 
 VIP_RETURN WorkQueue::done(VIP_DESCRIPTOR** descriptor) noexcept {
+    return is_special_.load(std::memory_order_relaxed) ? done_specially(descriptor) : take(descriptor);
+}
+
+VIP_RETURN WorkQueue::done_specially(VIP_DESCRIPTOR** descriptor) noexcept {
     if (cq_ != nullptr) return cq_->done(*this, descriptor);
+    const VIP_RETURN result = take(descriptor);
+    if (result != VIP_NOT_DONE) notifier_.has_taken();
+    return result;
+}
+
+inline VIP_RETURN WorkQueue::take(VIP_DESCRIPTOR** descriptor) noexcept {
     UninitializedCompletions<1> memory;
     Completion& completion = memory.first();
     while (queue_->poll(completion)) {
@@ -59,6 +69,7 @@ VIP_RETURN WorkQueue::notify(VIP_PVOID context, NotifyHandler handler) {
         handler(context, vi_.nic().handle(), vi_.handle(), descriptor);
         return true;
     };
+    is_special_.store(true, std::memory_order_relaxed);
     notifier_.request(deliver, queue_->fd());
     return VIP_SUCCESS;
 }

@@ -49,6 +49,8 @@ public:
     DescriptorList complete;  ///< taken from the completion queue but not yet by the program; guarded by the Cq
 
 private:
+    [[gnu::always_inline]] VIP_RETURN take(VIP_DESCRIPTOR** descriptor) noexcept;
+    [[gnu::noinline]] VIP_RETURN done_specially(VIP_DESCRIPTOR** descriptor) noexcept;
     [[gnu::noinline]] const DescriptorMemory& find_other_memory(VIP_MEM_HANDLE key) noexcept;
 
     Vi& vi_;
@@ -56,6 +58,7 @@ private:
     const std::shared_ptr<CompletionQueue> queue_;
     Cq* const cq_;
     Notifier notifier_;
+    std::atomic<bool> is_special_{cq_ != nullptr};  // the queue has a CQ, or handlers were asked for
 
     static inline const DescriptorMemory no_memory_;
     std::atomic<const DescriptorMemory*> memory_{&no_memory_};  // of the last descriptor that was posted

@@ -62,6 +62,21 @@ static void check_call(Call call, const Endpoint *end, void *context, const VIP_
 
 /* ---- VipRecvNotify ----------------------------------------------------------------------------------------------- */
 
+/* "If the queue becomes empty", the handlers of outstanding requests are called without a descriptor. */
+TEST(recv_handler_when_the_program_takes_the_last_descriptor) {
+    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    for (int round = 0; round < 30; ++round) {
+        Completion done = {0};
+        post_simple_recv(pair.client, 0, 64);
+        CHECK_RC(VipRecvNotify(pair.client->vi, NULL, on_descriptor), VIP_SUCCESS);
+        post_simple_send(pair.server, 0, 64);
+        do done = round % 2 == 0 ? recv_done(pair.client) : recv_wait(pair.client, LONG_MS);
+        while (done.rc == VIP_NOT_DONE);
+        const VIP_DESCRIPTOR *handlers = await_call(round).descriptor;
+        CHECK((handlers == NULL) == (done.slot == 0)); /* one of the two has taken it */
+    }
+}
+
 TEST(recv_handler_of_a_descriptor_that_completes_later) {
     Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
     int context;
