@@ -290,7 +290,7 @@ TEST_CASE("await_readable: the deadline ends the wait") {
     }
 }
 
-TEST_CASE("await_readable_soon: does the work of the device until it sleeps") {
+TEST_CASE("await_readable: what polls first does the work of the device meanwhile") {
     EventChannel<int> channel(1);
     Poller poller;
     CHECK_FALSE(viaduct::await_readable_soon(channel.fd(), Deadline::after(std::chrono::milliseconds(1)), poller));
