@@ -79,11 +79,10 @@ public:
         const auto settled = [this, model, number]() VIADUCT_REQUIRES(mutex_) {
             return phase_ != Phase::Pending || number_ != number || model_ != model;
         };
-        for (const auto spin_end = Deadline::after(spin_time()); !spin_end.passed(); poller.poll()) {
+        (void)poll_soon(Deadline::never(), poller, [&] {
             const LockGuard lock(mutex_);
-            if (settled()) break;
-        }
-        poller.stop_polling();
+            return settled();
+        });
         UniqueLock lock(mutex_);
         while (true) {
             {

@@ -39,11 +39,7 @@ namespace {
 bool blocks(int fd) noexcept { return (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0; }
 
 bool spin_until_readable(int fd, const Deadline& deadline, EventPoller& poller) {
-    const auto spin_end = std::min(Deadline::Clock::now() + spin_time(), deadline.point());
-    for (; Deadline::Clock::now() < spin_end; poller.poll())
-        if (await_readable(fd, Deadline::now())) return true;
-    poller.stop_polling();
-    return false;
+    return poll_soon(deadline, poller, [fd] { return await_readable(fd, Deadline::now()); });
 }
 
 }  // namespace

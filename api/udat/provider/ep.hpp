@@ -137,9 +137,8 @@ public:
 
     /// Takes the completions of requests that no EVD reports.
     void discard_requests() const noexcept {
-        if (own_request_queue_ != nullptr) discard_from(*own_request_queue_);
+        if (own_request_queue_ != nullptr) discard(*own_request_queue_, &own_binds_);
     }
-    [[gnu::cold, gnu::noinline]] void discard_from(CompletionQueue& requests) const noexcept;
 
     /// Restores the cookie of the request in a completion. Returns true if the completion wakes no waiter.
     bool restore_cookie(Completion& completion) noexcept;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/segments.hpp"
@@ -18,9 +19,12 @@ DAT_RETURN too_deep(DAT_COUNT wanted, const DeviceAttributes& limits) noexcept {
 
 }  // namespace
 
-void discard(CompletionQueue& queue) noexcept {
+void discard(CompletionQueue& queue, Binds* binds) noexcept {
     std::array<Completion, 16> unwanted;
-    while (queue.poll(unwanted) == unwanted.size()) {
+    for (std::size_t taken = unwanted.size(); taken == unwanted.size();) {
+        taken = queue.poll(unwanted);
+        for (const Completion& completion : std::span(unwanted).first(taken))
+            if (completion.operation == CompletedOperation::BindWindow) (void)binds->remove(completion);
     }
 }
 

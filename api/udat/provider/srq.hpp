@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 
+#include "api/udat/provider/binds.hpp"
 #include "api/udat/provider/object.hpp"
 #include "api/udat/provider/pz.hpp"
 #include "viaduct/completion_queue.hpp"
@@ -13,8 +14,8 @@
 
 namespace viaduct::dat {
 
-/// Discards unwanted completions to make room for others.
-[[gnu::cold, gnu::noinline]] void discard(CompletionQueue& queue) noexcept;
+/// Discards unwanted completions to make room for others. `binds`: those of requests; null for a queue of receives.
+[[gnu::cold, gnu::noinline]] void discard(CompletionQueue& queue, Binds* binds = nullptr) noexcept;
 
 class Srq final : public Object {
 public:

@@ -80,15 +80,6 @@ DAT_RETURN Ep::check_posting() noexcept {
     return endpoint_->state() == EndpointState::Disconnected ? success : wrong_state();
 }
 
-void Ep::discard_from(CompletionQueue& requests) const noexcept {
-    std::array<Completion, 16> unwanted;
-    for (std::size_t taken = unwanted.size(); taken == unwanted.size();) {
-        taken = requests.poll(unwanted);
-        for (const Completion& completion : std::span(unwanted).first(taken))
-            if (completion.operation == CompletedOperation::BindWindow) (void)own_binds_.remove(completion);
-    }
-}
-
 /// Names the limit if the queue is full.
 DAT_RETURN Ep::refuse_post(Status status, QueueKind queue) const noexcept {
     if (status.code() != Code::QueueFull) return to_return(status);

@@ -299,11 +299,22 @@ TEST(rmr_create_for_ep__the_peer_writes) {
 /* ---- Several endpoints, each with an EVD for requests of its own --------------------------------------------------
  */
 
-static DAT_RETURN bind_here(const Side *side, DAT_RMR_HANDLE rmr, DAT_UINT64 cookie, DAT_COMPLETION_FLAGS flags) {
-    DAT_LMR_TRIPLET triplet = piece(side, RECV_AT, 1000);
+typedef struct {
+    DAT_LMR_HANDLE lmr;
+    DAT_LMR_TRIPLET triplet;
+} Region;
+
+static DAT_RETURN bind_by(const Side *side, DAT_RMR_HANDLE rmr, const Region *region, DAT_UINT64 cookie,
+                          DAT_COMPLETION_FLAGS flags) {
     DAT_RMR_COOKIE user_cookie = {.as_64 = cookie};
     DAT_RMR_CONTEXT context;
-    return dat_rmr_bind(rmr, side->lmr, &triplet, REMOTE, DAT_VA_TYPE_VA, side->ep, user_cookie, flags, &context);
+    return dat_rmr_bind(rmr, region->lmr, &region->triplet, REMOTE, DAT_VA_TYPE_VA, side->ep, user_cookie, flags,
+                        &context);
+}
+
+static DAT_RETURN bind_here(const Side *side, DAT_RMR_HANDLE rmr, DAT_UINT64 cookie, DAT_COMPLETION_FLAGS flags) {
+    const Region own = {side->lmr, piece(side, RECV_AT, 1000)};
+    return bind_by(side, rmr, &own, cookie, flags);
 }
 
 static void expect_bound(Side *side, DAT_RMR_HANDLE rmr, DAT_UINT64 cookie) {
@@ -360,11 +371,6 @@ TEST(rmr_free__before_the_completion) {
 /* ---- Regions that a window may expose cannot be freed -------------------------------------------------------------
  */
 
-typedef struct {
-    DAT_LMR_HANDLE lmr;
-    DAT_LMR_TRIPLET triplet;
-} Region;
-
 static Region new_region(const Side *side, size_t at) {
     Region region = {.triplet = {.virtual_address = (DAT_VADDR)(uintptr_t)side->memory + at, .segment_length = 100}};
     DAT_RMR_CONTEXT context;
@@ -374,12 +380,9 @@ static Region new_region(const Side *side, size_t at) {
 }
 
 /* `region`: null to unbind. */
-static void bind_region(DAT_RMR_HANDLE rmr, const Side *side, const Region *region, DAT_COMPLETION_FLAGS flags) {
-    const DAT_LMR_TRIPLET nothing = {0};
-    DAT_RMR_CONTEXT context;
-    CHECK_OK(dat_rmr_bind(rmr, region == NULL ? DAT_HANDLE_NULL : region->lmr,
-                          region == NULL ? &nothing : &region->triplet, REMOTE, DAT_VA_TYPE_VA, side->ep,
-                          (DAT_RMR_COOKIE){.as_64 = 1}, flags, &context));
+static void bind_region(DAT_RMR_HANDLE rmr, const Side *side, const Region *region) {
+    const Region nothing = {.lmr = DAT_HANDLE_NULL};
+    CHECK_OK(bind_by(side, rmr, region == NULL ? &nothing : region, 1, DAT_COMPLETION_DEFAULT_FLAG));
 }
 
 static void expect_in_use(const Region *region) {
@@ -391,13 +394,13 @@ TEST(lmr_free__when_the_window_is_bound_elsewhere) {
     const Side *side = pair.client;
     DAT_RMR_HANDLE rmr = new_rmr(side->pz);
     const Region first = new_region(side, 0), second = new_region(side, 200);
-    bind_region(rmr, side, &first, DAT_COMPLETION_DEFAULT_FLAG);
+    bind_region(rmr, side, &first);
     expect_bound(pair.client, rmr, 1);
-    bind_region(rmr, side, &second, DAT_COMPLETION_DEFAULT_FLAG);
+    bind_region(rmr, side, &second);
     expect_bound(pair.client, rmr, 1);
     CHECK_OK(dat_lmr_free(first.lmr));
     expect_in_use(&second);
-    bind_region(rmr, side, NULL, DAT_COMPLETION_DEFAULT_FLAG);
+    bind_region(rmr, side, NULL);
     expect_bound(pair.client, rmr, 1);
     CHECK_OK(dat_lmr_free(second.lmr));
     CHECK_OK(dat_rmr_free(rmr));
@@ -410,11 +413,11 @@ TEST(lmr_free__when_a_later_bind_was_flushed) {
     Side *side = pair.client;
     DAT_RMR_HANDLE rmr = new_rmr(side->pz);
     const Region bound = new_region(side, 0), other = new_region(side, 200);
-    bind_region(rmr, side, &bound, DAT_COMPLETION_DEFAULT_FLAG);
+    bind_region(rmr, side, &bound);
     expect_bound(side, rmr, 1);
     pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
     for (const Region *later = &other;; later = NULL) {
-        bind_region(rmr, side, later, DAT_COMPLETION_DEFAULT_FLAG);
+        bind_region(rmr, side, later);
         DAT_EVENT event = EXPECT_EVENT(side, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT);
         CHECK_EQ(event.event_data.rmr_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
         expect_in_use(&bound);
