@@ -6,6 +6,7 @@ They get the class of their end, a Wire to the other end (two_ends.py), the numb
 other end's API.
 """
 import dataclasses
+import functools
 import typing
 
 import two_ends
@@ -29,20 +30,28 @@ class Situation:
 SITUATIONS = {}
 
 
+def add(name, client, server, **options):
+    SITUATIONS[name] = Situation(client, server, **options)
+
+
 def situation(name, **options):
-    """Registers the functions `client` and `server` of a class."""
+    """Adds the functions `client` and `server` of a class."""
     def register(pair):
-        SITUATIONS[name] = Situation(pair.client, pair.server, **options)
+        add(name, pair.client, pair.server, **options)
         return pair
     return register
 
 
-def serve(end, wire, service, data=b""):
-    """Accepts the first request, and returns the words."""
+def listening(end, wire, service):
+    """Lets an end listen, tells the other one, and returns the end."""
     end.listen(service)
     wire.tell("listening")
-    word = end.request()
-    return [word, end.accept(data)]
+    return end
+
+
+def serve(end, wire, service):
+    """Accepts the first request, and returns the words."""
+    return [listening(end, wire, service).request(), end.accept()]
 
 
 def call(end, wire, service, data=b"", timeout=PATIENCE_S):
@@ -60,6 +69,13 @@ def join(end, wire, service, is_server):
     """Connects. The words are those of another situation."""
     (serve if is_server else call)(end, wire, service)
     meet(wire, "connected")
+
+
+def joined(End, wire, service, is_server, **options):
+    """Returns an end that is connected."""
+    end = End(**options)
+    join(end, wire, service, is_server)
+    return end
 
 
 def meet(wire, word):
@@ -81,23 +97,21 @@ class _:
         return call(end, wire, service, HELLO) + [seen(end.peer_data)]
 
     def server(End, wire, service, peer):
-        end = End()
-        end.listen(service)
-        wire.tell()
+        end = listening(End(), wire, service)
         words = [end.request(), seen(end.peer_data)]
         return words + [end.accept(WELCOME)]
 
 
+def ask(End, wire, service, peer):
+    return call(End(), wire, service)
+
+
 @situation("reject")
 class _:
-    def client(End, wire, service, peer):
-        end = End()
-        return call(end, wire, service)
+    client = ask
 
     def server(End, wire, service, peer):
-        end = End()
-        end.listen(service)
-        wire.tell()
+        end = listening(End(), wire, service)
         return [end.request(), end.reject()]
 
 
@@ -108,9 +122,7 @@ class _:
         return call(end, wire, service) + [seen(end.peer_data)]
 
     def server(End, wire, service, peer):
-        end = End()
-        end.listen(service)
-        wire.tell()
+        end = listening(End(), wire, service)
         return [end.request(), end.reject(NO)]
 
 
@@ -123,9 +135,7 @@ class _:
         return words
 
     def server(End, wire, service, peer):
-        end = End()
-        end.listen(service)
-        wire.tell()
+        end = listening(End(), wire, service)
         words = [end.request()]
         wire.hear()
         return words + [end.accept()]
@@ -142,14 +152,10 @@ class _:
 
 @situation("server_dies_before_it_answers", deadly=True)
 class _:
-    def client(End, wire, service, peer):
-        end = End()
-        return call(end, wire, service)
+    client = ask
 
     def server(End, wire, service, peer):
-        end = End()
-        end.listen(service)
-        wire.tell()
+        end = listening(End(), wire, service)
         end.request()
         two_ends.die()
 
@@ -166,46 +172,38 @@ def time_for(End, peer):
     return SHORT_S if End.__module__ == "vipl_end" and peer == "vipl" else PATIENCE_S
 
 
-def try_level(End, wire, service, peer, is_server, level):
-    end = of_vipl(End, level=level)
-    if not is_server:
-        words = call(end, wire, service, timeout=time_for(End, peer))
-        wire.tell("done")
-        return words
-    end.listen(service)
-    wire.tell()
-    if End.__module__ != "vipl_end":
-        return [end.no_request(wire)]
-    words = [end.request(), end.accept()]
-    wire.hear()
+def try_and_tell(end, wire, service, peer):
+    """A client that may be refused, for which the server waits."""
+    words = call(end, wire, service, timeout=time_for(type(end), peer))
+    wire.tell("done")
     return words
 
 
-@situation("unreliable_client", applies=lambda client, server: client == "vipl")
-class _:
-    def client(End, wire, service, peer):
-        return try_level(End, wire, service, peer, False, "UNRELIABLE")
+def client_at(level):
+    return lambda End, wire, service, peer: try_and_tell(of_vipl(End, level=level), wire, service, peer)
 
+
+def server_at(level):
     def server(End, wire, service, peer):
-        return try_level(End, wire, service, peer, True, "RELIABLE_DELIVERY")
+        end = listening(of_vipl(End, level=level), wire, service)
+        if End.__module__ != "vipl_end":
+            return [end.no_request(wire)]
+        words = [end.request(), end.accept()]
+        wire.hear()
+        return words
+    return server
 
 
-@situation("unreliable_server", applies=lambda client, server: server == "vipl")
-class _:
-    def client(End, wire, service, peer):
-        return try_level(End, wire, service, peer, False, "RELIABLE_DELIVERY")
-
-    def server(End, wire, service, peer):
-        return try_level(End, wire, service, peer, True, "UNRELIABLE")
+add("unreliable_client", client_at("UNRELIABLE"), server_at("RELIABLE_DELIVERY"),
+    applies=lambda client, server: client == "vipl")
+add("unreliable_server", client_at("RELIABLE_DELIVERY"), server_at("UNRELIABLE"),
+    applies=lambda client, server: server == "vipl")
 
 
 @situation("transfer_size", applies=with_vipl)
 class _:
     def client(End, wire, service, peer):
-        end = of_vipl(End, max_transfer=4096)
-        words = call(end, wire, service, timeout=time_for(End, peer))
-        wire.tell("done")
-        return words
+        return try_and_tell(of_vipl(End, max_transfer=4096), wire, service, peer)
 
     def server(End, wire, service, peer):
         end = of_vipl(End, max_transfer=8192)
@@ -237,14 +235,12 @@ class _:
 @situation("send")
 class _:
     def client(End, wire, service, peer):
-        end = End()
-        join(end, wire, service, False)
+        end = joined(End, wire, service, False)
         end.send(HELLO)
         return [end.sent(), end.receive()]
 
     def server(End, wire, service, peer):
-        end = End()
-        join(end, wire, service, True)
+        end = joined(End, wire, service, True)
         words = [end.receive()]
         end.send(WELCOME)
         return words + [end.sent()]
@@ -253,15 +249,12 @@ class _:
 @situation("send_immediate", applies=lambda client, server: client in SENDS_IMMEDIATE)
 class _:
     def client(End, wire, service, peer):
-        end = End()
-        join(end, wire, service, False)
+        end = joined(End, wire, service, False)
         end.send(HELLO, IMMEDIATE)
         return [end.sent()]
 
     def server(End, wire, service, peer):
-        end = End()
-        join(end, wire, service, True)
-        return [end.receive()]
+        return [joined(End, wire, service, True).receive()]
 
 
 @situation("no_receive")
@@ -269,8 +262,7 @@ class _:
     """The message of a VI breaks the connection; others wait for the receive."""
 
     def client(End, wire, service, peer):
-        end = End(receives=0)
-        join(end, wire, service, False)
+        end = joined(End, wire, service, False, receives=0)
         end.send(HELLO)
         wire.tell("sent")
         if End.__module__ == "vipl_end":
@@ -278,8 +270,7 @@ class _:
         return [end.sent()]
 
     def server(End, wire, service, peer):
-        end = End(receives=0)
-        join(end, wire, service, True)
+        end = joined(End, wire, service, True, receives=0)
         wire.hear()
         if peer == "vipl":
             return end.broken()
@@ -290,16 +281,14 @@ class _:
 @situation("long_message")
 class _:
     def client(End, wire, service, peer):
-        end = End()
-        join(end, wire, service, False)
+        end = joined(End, wire, service, False)
         end.send(bytes(2 * RECEIVE_SIZE))
         words = [end.sent(), end.ended()]
         meet(wire, "done")
         return words
 
     def server(End, wire, service, peer):
-        end = End()
-        join(end, wire, service, True)
+        end = joined(End, wire, service, True)
         words = [end.receive()] + end.broken()
         meet(wire, "done")
         return words
@@ -307,22 +296,29 @@ class _:
 
 # ---- Memory of the peer ----------------------------------------------------------------------------------------------
 
-def owner(End, wire, service, then):
+def owner(then):
     """The end whose memory is accessed. `then` returns its words when the other end is done."""
-    end = End()
-    end.prepare()
-    join(end, wire, service, True)
-    wire.tell(" ".join(map(str, end.keys())))
-    return then(end, wire)
+    def server(End, wire, service, peer):
+        end = End()
+        end.prepare()
+        join(end, wire, service, True)
+        wire.tell(" ".join(map(str, end.keys())))
+        return then(end, wire)
+    return server
 
 
-def user(End, wire, service, act):
-    end = End()
-    join(end, wire, service, False)
-    keys = tuple(map(int, wire.hear().split()))
-    words = act(end, keys)
-    wire.tell("done")
-    return words
+def keys_from(wire):
+    return tuple(map(int, wire.hear().split()))
+
+
+def user(act):
+    """The end that accesses the memory. `act` returns its words."""
+    def client(End, wire, service, peer):
+        end = joined(End, wire, service, False)
+        words = act(end, keys_from(wire))
+        wire.tell("done")
+        return words
+    return client
 
 
 def shown(end, wire):
@@ -331,146 +327,76 @@ def shown(end, wire):
     return [f"memory \"{end.target(8).decode('ascii', 'backslashreplace')}\""]
 
 
-@situation("write")
-class _:
-    def client(End, wire, service, peer):
-        # A write of a VI may complete before the data arrive, but a read is executed after it.
-        return user(End, wire, service, lambda end, keys: [end.write(keys, HELLO), end.read(keys, 8)])
-
-    def server(End, wire, service, peer):
-        return owner(End, wire, service, shown)
-
-
-@situation("write_immediate")
-class _:
-    def client(End, wire, service, peer):
-        return user(End, wire, service, lambda end, keys: [end.write(keys, HELLO, IMMEDIATE)])
-
-    def server(End, wire, service, peer):
-        return owner(End, wire, service, lambda end, wire: [end.receive(with_data=False)] + shown(end, wire))
-
-
-def be_refused(End, wire, service):
+def be_refused(End, wire, service, peer):
     """A client that writes where it may not."""
-    end = End()
-    join(end, wire, service, False)
-    keys = tuple(map(int, wire.hear().split()))
-    words = [end.write(keys, HELLO), end.ended()]
+    end = joined(End, wire, service, False)
+    words = [end.write(keys_from(wire), HELLO), end.ended()]
     meet(wire, "done")
     return words
 
 
-def refuse(End, wire, service, keys_of):
+def refuse(keys_of):
     """The server, which lets the client have the keys that `keys_of` returns."""
-    end = End()
-    join(end, wire, service, True)
-    wire.tell(" ".join(map(str, keys_of(end))))
-    words = end.broken()
-    meet(wire, "done")
-    return words
-
-
-@situation("write_without_right")
-class _:
-    def client(End, wire, service, peer):
-        return be_refused(End, wire, service)
-
     def server(End, wire, service, peer):
-        return refuse(End, wire, service, lambda end: end.keys_to_read())
+        end = joined(End, wire, service, True)
+        wire.tell(" ".join(map(str, keys_of(end))))
+        words = end.broken()
+        meet(wire, "done")
+        return words
+    return server
 
 
-@situation("write_to_gone_memory")
-class _:
-    def client(End, wire, service, peer):
-        return be_refused(End, wire, service)
-
-    def server(End, wire, service, peer):
-        return refuse(End, wire, service, lambda end: end.keys_to_nothing())
-
-
-@situation("read")
-class _:
-    def client(End, wire, service, peer):
-        return user(End, wire, service, lambda end, keys: [end.read(keys, 8)])
-
-    def server(End, wire, service, peer):
-        return owner(End, wire, service, shown)
-
-
-@situation("atomic", applies=lambda client, server: client in HAS_ATOMICS)
-class _:
-    def client(End, wire, service, peer):
-        return user(End, wire, service, lambda end, keys: [end.atomic(keys)])
-
-    def server(End, wire, service, peer):
-        return owner(End, wire, service, shown)
+# A write of a VI may complete before the data arrive, but a read is executed after it.
+add("write", user(lambda end, keys: [end.write(keys, HELLO), end.read(keys, 8)]), owner(shown))
+add("write_immediate", user(lambda end, keys: [end.write(keys, HELLO, IMMEDIATE)]),
+    owner(lambda end, wire: [end.receive(with_data=False)] + shown(end, wire)))
+add("write_without_right", be_refused, refuse(lambda end: end.keys_to_read()))
+add("write_to_gone_memory", be_refused, refuse(lambda end: end.keys_to_nothing()))
+add("read", user(lambda end, keys: [end.read(keys, 8)]), owner(shown))
+add("atomic", user(lambda end, keys: [end.atomic(keys)]), owner(shown),
+    applies=lambda client, server: client in HAS_ATOMICS)
 
 
 # ---- The end of a connection -----------------------------------------------------------------------------------------
 
-def leave(End, wire, service, is_server):
-    end = End()
-    join(end, wire, service, is_server)
+def leave(End, wire, service, peer, is_server):
+    end = joined(End, wire, service, is_server)
     words = [end.disconnect(), end.receive()]
     wire.tell("left")
     return words
 
 
-def be_left(End, wire, service, is_server):
-    end = End()
-    join(end, wire, service, is_server)
+def be_left(End, wire, service, peer, is_server):
+    end = joined(End, wire, service, is_server)
     words = [end.ended(), end.receive()]
     wire.hear()
     return words
 
 
-def die(End, wire, service, is_server):
+def die(End, wire, service, peer, is_server):
     end = End()
     join(end, wire, service, is_server)
     two_ends.die()
 
 
-@situation("client_disconnects")
-class _:
-    def client(End, wire, service, peer):
-        return leave(End, wire, service, False)
-
-    def server(End, wire, service, peer):
-        return be_left(End, wire, service, True)
+def client_that(does):
+    return functools.partial(does, is_server=False)
 
 
-@situation("server_disconnects")
-class _:
-    def client(End, wire, service, peer):
-        return be_left(End, wire, service, False)
-
-    def server(End, wire, service, peer):
-        return leave(End, wire, service, True)
+def server_that(does):
+    return functools.partial(does, is_server=True)
 
 
-@situation("client_dies", deadly=True)
-class _:
-    def client(End, wire, service, peer):
-        die(End, wire, service, False)
-
-    def server(End, wire, service, peer):
-        return be_left(End, wire, service, True)
-
-
-@situation("server_dies", deadly=True)
-class _:
-    def client(End, wire, service, peer):
-        return be_left(End, wire, service, False)
-
-    def server(End, wire, service, peer):
-        die(End, wire, service, True)
+add("client_disconnects", client_that(leave), server_that(be_left))
+add("server_disconnects", client_that(be_left), server_that(leave))
+add("client_dies", client_that(die), server_that(be_left), deadly=True)
+add("server_dies", client_that(be_left), server_that(die), deadly=True)
 
 
 @situation("reconnect")
 class _:
     def client(End, wire, service, peer):
-        end = End()
-        join(end, wire, service, False)
+        end = joined(End, wire, service, False)
         end.disconnect()
         wire.hear()
         end.renew()
@@ -479,8 +405,7 @@ class _:
         return words + [end.sent()]
 
     def server(End, wire, service, peer):
-        end = End()
-        join(end, wire, service, True)
+        end = joined(End, wire, service, True)
         end.ended()
         end.renew()
         wire.tell("ready")
