@@ -31,6 +31,16 @@ class Background:
         return self._result
 
 
+def join(threads):
+    """Waits for all of these Background calls, and returns their results."""
+    return [thread.result() for thread in threads]
+
+
+def all_of(calls):
+    """Makes each call in a thread of its own."""
+    return join([Background(call) for call in calls])
+
+
 def use_until_gone(thing, uses, says_gone):
     """Repeats all calls until each has failed because the object no longer exists, which says_gone() detects in the
     exception. says_gone() raises unexpected exceptions."""
@@ -59,5 +69,4 @@ def end_in_use(make, end, use, users, rounds, shown=lambda thing: thing):
         time.sleep(0)  # lets other threads use it
         end(thing)
     done.set()
-    for worker in workers:
-        worker.result()
+    join(workers)

@@ -14,7 +14,7 @@ import time
 import numpy
 import pytest
 import viaduct
-from background import Background
+from background import Background, join
 from viaduct import _waiting, core
 from viaduct.core.errors import error_of
 from viaduct.core.objects import next_of, repeat
@@ -545,27 +545,16 @@ def test_cycles_leak_nothing(device, free_service):
 
 
 def test_eight_threads(device):
-    failures = []
-
     def work(number):
-        try:
-            for _ in range(2 if CYCLES < 1000 else 40):
-                client, server = connected(device)
-                region = device.register(bytearray(16))
-                region.view[8:] = number.to_bytes(8, "little")
-                server.post_receive(region[:8])
-                client.post_send(region[8:])
-                assert server.wait_receive(TIMEOUT).nbytes == 8
-                assert bytes(region.view[:8]) == number.to_bytes(8, "little")
-                client.close()
-                server.close()
-                region.close()
-        except BaseException as error:  # reported by the test's own thread
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+        for _ in range(2 if CYCLES < 1000 else 40):
+            client, server = connected(device)
+            region = device.register(bytearray(16))
+            region.view[8:] = number.to_bytes(8, "little")
+            server.post_receive(region[:8])
+            client.post_send(region[8:])
+            assert server.wait_receive(TIMEOUT).nbytes == 8
+            assert bytes(region.view[:8]) == number.to_bytes(8, "little")
+            client.close()
+            server.close()
+            region.close()
+    join([Background(work, number) for number in range(8)])

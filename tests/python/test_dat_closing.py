@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from background import TIMEOUT, Background, end_in_use, use_until_gone
+from background import TIMEOUT, Background, all_of, end_in_use, join, use_until_gone
 from dat_pair import DEPTH, Pair, Side, fails, free_qual, ia
 from viaduct import _dat, dat
 
@@ -69,8 +69,7 @@ def test_threads_may_use_an_adapter_that_another_one_closes():
         errors = ia.async_evd
         users = [user_of(ia, [dat.Ia.query, lambda ia: ia.context]), user_of(errors, [dat.Evd.dequeue, dat.Evd.query])]
         ia.close()
-        for user in users:
-            user.result()
+        join(users)
 
 
 def test_threads_may_use_a_request_that_another_one_answers(ia):
@@ -110,7 +109,7 @@ def test_threads_may_end_the_same_object(ia):
                 assert error.code is dat.ReturnType.INVALID_HANDLE
                 return 0
             return 1
-        assert sum(thread.result() for thread in [Background(free) for _ in range(4)]) == 1
+        assert sum(all_of([free] * 4)) == 1
 
 
 # ---- Ends that are refused -------------------------------------------------------------------------------------------
@@ -127,8 +126,7 @@ def test_who_polls_does_not_notice_an_end_that_is_refused(ia):
         with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_EVD_IN_USE):
             side.received.free()
     done.set()
-    for user in users:
-        user.result()
+    join(users)
 
 
 def await_waiter(evd, waits=1):
@@ -222,5 +220,4 @@ def test_raw_calls_find_no_object_either(ia):
         handle = _dat.dat_ep_create(ia.handle, side.pz.handle, 0, 0, side.connections.handle, None)
         users = [user_of(handle, [_dat.dat_ep_get_status, _dat.dat_ep_reset]) for _ in range(USERS)]
         _dat.dat_ep_free(handle)
-        for user in users:
-            user.result()
+        join(users)

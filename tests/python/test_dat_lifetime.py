@@ -8,6 +8,7 @@ import threading
 import weakref
 
 import pytest
+from background import all_of
 from dat_pair import AREA, DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia
 from viaduct import dat
 
@@ -150,23 +151,6 @@ def test_cycles_leak_nothing(ia):
 
 
 # ---- Threads ---------------------------------------------------------------------------------------------------------
-
-def all_of(functions):
-    """Runs each function in a thread."""
-    failures = []
-
-    def run(function):
-        try:
-            function()
-        except BaseException as error:
-            failures.append(error)
-    threads = [threading.Thread(target=run, args=(function,)) for function in functions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures
-
 
 def test_threads_with_pairs_of_their_own(ia):
     def work():

@@ -11,7 +11,7 @@ import threading
 import pytest
 from viaduct import _rpma, rpma
 
-from background import TIMEOUT, end_in_use
+from background import TIMEOUT, Background, all_of, end_in_use, join
 from rpma_pair import ADDRESS, Pair, free_port, new_peer
 
 EMULATED = os.environ.get("VIADUCT_BACKEND") == "verbs"
@@ -115,30 +115,6 @@ def test_cycles_leak_nothing(peer):
 
 # ---- Threads and signals ----
 
-class Threads:
-    """Runs functions in threads. An exception of one of them is raised at the end."""
-
-    def __init__(self, functions):
-        self.failures = []
-        self.threads = [threading.Thread(target=self.run, args=(function,)) for function in functions]
-
-    def run(self, function):
-        try:
-            function()
-        except BaseException as error:
-            self.failures.append(error)
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-
-    def __exit__(self, *what):
-        for thread in self.threads:
-            thread.join()
-        if self.failures:
-            raise self.failures[0]
-
-
 def test_eight_threads(peer):
     def work():
         for _ in range(2 if EMULATED else 30):
@@ -148,8 +124,7 @@ def test_eight_threads(peer):
             assert pair.server.cq.next_wc(TIMEOUT).check().byte_len == 4
             pair.client.close()
             assert pair.server.next_event(TIMEOUT) == rpma.ConnEvent.CLOSED
-    with Threads([work] * 8):
-        pass
+    all_of([work] * 8)
 
 
 def test_closing_under_calls_of_other_threads(peer):
@@ -171,9 +146,10 @@ def test_closing_under_calls_of_other_threads(peer):
     for _ in range(1 if EMULATED else 20):
         pair = Pair(peer)
         begun = threading.Event()
-        with Threads([lambda: use(pair, begun)] * 4):
-            begun.wait(TIMEOUT)
-            pair.client.close()
+        users = [Background(use, pair, begun) for _ in range(4)]
+        begun.wait(TIMEOUT)
+        pair.client.close()
+        join(users)
 
 
 RAW = {
@@ -205,10 +181,11 @@ def test_closing_ends_waits(peer):
     def wait(call):
         with pytest.raises(rpma.Error):
             call(timeout=TIMEOUT)
-    with Threads([lambda call=call: wait(call) for call in waits]):
-        pair.client.close()
-        pair.server.close()
-        ep.close()
+    waiting = [Background(wait, call) for call in waits]
+    pair.client.close()
+    pair.server.close()
+    ep.close()
+    join(waiting)
 
 
 @pytest.mark.parametrize("name", ["next_event", "next_wc", "next_conn_req", "wait"])
@@ -228,8 +205,9 @@ def test_a_signal_ends_a_wait(peer, name):
 def test_other_threads_run_during_a_wait(peer):
     pair = Pair(peer)
     pair.server.recv(pair.server_memory[:8])
-    with Threads([lambda: pair.server.cq.next_wc(TIMEOUT).check()]):
-        pair.send(b"word")
+    received = Background(pair.server.cq.next_wc, TIMEOUT)
+    pair.send(b"word")
+    received.result().check()
 
 
 # ---- asyncio ----

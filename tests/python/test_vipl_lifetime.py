@@ -9,7 +9,7 @@ import threading
 import weakref
 
 import pytest
-from background import TIMEOUT, Background, end_in_use, use_until_gone
+from background import TIMEOUT, Background, all_of, end_in_use, join, use_until_gone
 from vipl_pair import connected, free_discriminator, nic, pair
 from viaduct import _vipl, vipl
 
@@ -115,8 +115,7 @@ def test_eight_threads():
                         assert (received.length, received.immediate) == (index, index)
                 client.close()
                 server.close()
-    for thread in [Background(work) for _ in range(8)]:
-        thread.result()
+    all_of([work] * 8)
 
 
 def test_eight_threads_share_a_vi(nic, pair):
@@ -130,8 +129,7 @@ def test_eight_threads_share_a_vi(nic, pair):
             client.post_send(region[0:8])
             client.send_wait(TIMEOUT)
             taken.put(server.recv_wait(TIMEOUT))
-    for thread in [Background(work, index) for index in range(8)]:
-        thread.result()
+    join([Background(work, index) for index in range(8)])
     assert taken.qsize() == 400
     assert not client._posted and not server._posted
 
@@ -147,8 +145,7 @@ def test_many_threads_close_what_belongs_together(nic):
         def close(thing, start=start):
             start.wait(TIMEOUT)
             thing.close()
-        for thread in [Background(close, thing) for thing in (server, cq, ptag, region, server, client)]:
-            thread.result()
+        join([Background(close, thing) for thing in (server, cq, ptag, region, server, client)])
         assert all(thing.closed for thing in (ptag, cq, client, server, region))
 
 
@@ -189,8 +186,7 @@ def test_memory_of_other_nics_ends_beside_a_handler(nic, pair):
                     vi.post_recv(memory[:])
             vi.close()
     try:
-        for thread in [Background(work) for _ in range(4)]:
-            thread.result()
+        all_of([work] * 4)
     finally:
         leave.set()
 
