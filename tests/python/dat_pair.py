@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two ends of a DAT connection in one process, for tests."""
-import contextlib
-
 import pytest
 from background import TIMEOUT
 from services import free_number
@@ -10,15 +8,6 @@ from viaduct import dat
 free_qual = free_number
 DEPTH = 16
 AREA = 4096  # bytes of each side's memory
-
-
-@contextlib.contextmanager
-def fails(code, subtype=None):
-    """The block must raise this error."""
-    with pytest.raises(dat.Error) as raised:
-        yield raised
-    assert raised.value.code is code, raised.value
-    assert subtype in (None, raised.value.subtype), raised.value
 
 
 def of_extension(call):

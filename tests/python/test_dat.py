@@ -9,7 +9,8 @@ import socket
 
 import pytest
 import viaduct
-from dat_pair import ESTABLISHED, TIMEOUT, Pair, Side, fails, free_qual, ia, of_extension, pair, succeeded
+from checks import fails
+from dat_pair import ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia, of_extension, pair, succeeded
 from viaduct import _dat, dat
 from viaduct.dat.errors import error_of
 

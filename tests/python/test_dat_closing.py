@@ -4,7 +4,8 @@ import threading
 
 import pytest
 from background import TIMEOUT, Background, all_of, end_in_use, join, use_until_gone
-from dat_pair import DEPTH, Pair, Side, fails, free_qual, ia
+from checks import fails
+from dat_pair import DEPTH, Pair, Side, free_qual, ia
 from viaduct import _dat, dat
 
 ROUNDS = 60

@@ -3,7 +3,8 @@
 import socket
 
 import pytest
-from dat_pair import DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, fails, free_qual, ia, pair
+from checks import fails
+from dat_pair import DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia, pair
 from viaduct import dat
 
 

@@ -4,7 +4,8 @@ import array
 import ctypes
 
 import pytest
-from dat_pair import TIMEOUT, Pair, fails, ia, of_extension, pair
+from checks import fails
+from dat_pair import TIMEOUT, Pair, ia, of_extension, pair
 from viaduct import _dat, dat
 
 ATOMIC = dat.MemPrivFlags.ALL | dat.MemPrivFlags.REMOTE_ATOMIC

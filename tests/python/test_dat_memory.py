@@ -6,7 +6,8 @@ import mmap
 import numpy
 import pytest
 import viaduct
-from dat_pair import fails, ia
+from checks import fails
+from dat_pair import ia
 from viaduct import dat
 
 

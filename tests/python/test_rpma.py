@@ -14,6 +14,7 @@ import viaduct
 from viaduct import _rpma, rpma
 from viaduct.rpma.errors import error_of
 
+from checks import fails
 from rpma_pair import ADDRESS, TIMEOUT, Pair, free_port, new_peer
 
 ALWAYS = rpma.Flags.COMPLETION_ALWAYS
@@ -28,23 +29,6 @@ def peer():
 @pytest.fixture
 def pair(peer):
     return Pair(peer)
-
-
-class Raises:
-    """raises(code): the block must raise rpma.Error with this code."""
-
-    def __init__(self, code):
-        self.raised = pytest.raises(rpma.Error)
-        self.code = code
-
-    def __enter__(self):
-        self.info = self.raised.__enter__()
-        return self.info
-
-    def __exit__(self, *what):
-        caught = self.raised.__exit__(*what)
-        assert self.info.value.code == self.code
-        return caught
 
 
 def readable(fd, timeout=0):
@@ -75,13 +59,13 @@ def test_a_device_is_found_by_its_address():
     for kind in rpma.IbvContextType:
         context = rpma.get_ibv_context(ADDRESS, kind)
         assert rpma.ibv_context_is_odp_capable(context) in (False, True)
-    with Raises(rpma.ErrorCode.PROVIDER) as raised:
+    with fails(rpma.ErrorCode.PROVIDER) as raised:
         rpma.get_ibv_context("not an address")
     assert raised.value.call == "rpma_utils_get_ibv_context"
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         rpma.get_ibv_context(ADDRESS, 7)
     for call in (rpma.Peer, rpma.ibv_context_is_odp_capable):
-        with Raises(rpma.ErrorCode.INVAL):
+        with fails(rpma.ErrorCode.INVAL):
             call(0)
     with pytest.raises(TypeError):
         rpma.get_ibv_context(7)
@@ -91,7 +75,7 @@ def test_a_device_is_found_by_its_address():
 
 def test_peer_delete_leaves_its_children(peer):
     region = peer.mr_reg(64)
-    with Raises(rpma.ErrorCode.PROVIDER):
+    with fails(rpma.ErrorCode.PROVIDER):
         peer.delete()
     assert peer.closed and region.size == 64
     region.dereg()
@@ -108,7 +92,7 @@ def test_peer_cfg_travels_as_bytes():
         copy = rpma.PeerCfg.from_descriptor(memoryview(cfg.descriptor))
     assert copy.direct_write_to_pmem
     copy.delete()
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         rpma.PeerCfg.from_descriptor(b"")
 
 
@@ -127,7 +111,7 @@ def test_conn_cfg_has_its_defaults_and_keeps_what_is_set(peer):
     wanted = dict(zip(names, (7, 1, 2, 3, 4, True, peer.srq_new())))
     cfg = rpma.ConnCfg(**wanted)
     assert {name: getattr(cfg, name) for name in names} == wanted
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         cfg.timeout_ms = -1
     for wrong, kind in ((-1, OverflowError), (2 ** 32, OverflowError), (1.5, TypeError), ("1", TypeError)):
         with pytest.raises(kind):
@@ -135,7 +119,7 @@ def test_conn_cfg_has_its_defaults_and_keeps_what_is_set(peer):
     with pytest.raises(TypeError):
         rpma.ConnCfg(no_such_field=1)
     wanted["srq"].close()
-    with Raises(rpma.ErrorCode.INVAL):  # checked on use; cfg has such a queue
+    with fails(rpma.ErrorCode.INVAL):  # checked on use; cfg has such a queue
         peer.conn_req_new(ADDRESS, 9, cfg)
     cfg.delete()
 
@@ -165,10 +149,10 @@ def test_a_region_describes_itself(peer):
         assert (remote.size, remote.flush_type) == (24, rpma.MrUsage.FLUSH_TYPE_VISIBILITY)
         remote.delete()
         assert remote.closed
-        with Raises(rpma.ErrorCode.INVAL):
+        with fails(rpma.ErrorCode.INVAL):
             remote.size
     for wrong in (b"", region.descriptor[:-1], bytes(21)):
-        with Raises(rpma.ErrorCode.INVAL):
+        with fails(rpma.ErrorCode.INVAL):
             rpma.MrRemote.from_descriptor(wrong)
 
 
@@ -195,7 +179,7 @@ def test_what_cannot_be_registered(peer):
         with pytest.raises(kind):
             peer.mr_reg(wrong)
     for usage in (0, 1 << 8):
-        with Raises(rpma.ErrorCode.INVAL):
+        with fails(rpma.ErrorCode.INVAL):
             peer.mr_reg(bytearray(8), usage)
     with pytest.raises(TypeError):
         peer.mr_reg(b"read-only", rpma.MrUsage.RECV)
@@ -208,9 +192,9 @@ def test_advice(peer):
     region = peer.mr_reg(mmap.mmap(-1, 65536))
     for advice in rpma.AdviseMr:
         region.advise(4096, 8192, advice, rpma.AdviseMrFlags.FLUSH)
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         region.advise(65536, 1, rpma.AdviseMr.PREFETCH)
-    with Raises(rpma.ErrorCode.NOSUPP):
+    with fails(rpma.ErrorCode.NOSUPP):
         region.advise(0, 4096, 99)
 
 
@@ -219,7 +203,7 @@ def test_advice(peer):
 def test_private_data_and_events(peer):
     port = free_port()
     ep = peer.ep_listen(ADDRESS, port)
-    with Raises(rpma.ErrorCode.NO_EVENT) as raised:
+    with fails(rpma.ErrorCode.NO_EVENT) as raised:
         ep.next_conn_req(timeout=0)
     assert isinstance(raised.value, TimeoutError)
     with pytest.raises(ValueError):
@@ -247,7 +231,7 @@ def test_private_data_and_events(peer):
     assert client.next_event(TIMEOUT) == rpma.ConnEvent.CLOSED
     server.delete()
     assert server.closed
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         server.delete()
 
 
@@ -270,28 +254,28 @@ def test_a_request_is_refused_by_deleting_it(peer):
 
 def test_what_connecting_refuses(peer):
     port = free_port()
-    with peer.ep_listen(ADDRESS, port), Raises(rpma.ErrorCode.PROVIDER):
+    with peer.ep_listen(ADDRESS, port), fails(rpma.ErrorCode.PROVIDER):
         peer.ep_listen(ADDRESS, port)
-    with Raises(rpma.ErrorCode.PROVIDER):
+    with fails(rpma.ErrorCode.PROVIDER):
         peer.conn_req_new(ADDRESS, "no such port")
-    with Raises(rpma.ErrorCode.PROVIDER):
+    with fails(rpma.ErrorCode.PROVIDER):
         peer.conn_req_new(ADDRESS, port, rpma.ConnCfg(cq_size=0))
     closed = rpma.ConnCfg()
     closed.close()
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         peer.conn_req_new(ADDRESS, port, closed)
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         peer.conn_req_new(ADDRESS, port, rpma.ConnCfg(srq=peer.srq_new(), compl_channel=True))
     with pytest.raises(ValueError):
         peer.conn_req_new(ADDRESS, port).connect(bytes(256))
     request = peer.conn_req_new(ADDRESS, port)
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         request.connect(b"")
     assert request.closed
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         request.connect()
     peer.close()
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         peer.conn_req_new(ADDRESS, port)
 
 
@@ -319,7 +303,7 @@ def test_completions_come_at_once(pair):
     assert [wc.wr_id for wc in pair.server.cq.get_wc(100)] == [6, 7]
     assert pair.server.cq.get_wc() == []
     for wrong in (0, -1):
-        with Raises(rpma.ErrorCode.INVAL):
+        with fails(rpma.ErrorCode.INVAL):
             pair.server.cq.get_wc(wrong)
 
 
@@ -359,7 +343,7 @@ def test_remote_memory(pair):
 
 
 def test_persistence_has_to_be_promised(pair):
-    with Raises(rpma.ErrorCode.NOSUPP):
+    with fails(rpma.ErrorCode.NOSUPP):
         pair.client.flush(pair.at_server, 0, 8, rpma.FlushType.PERSISTENT)
     with rpma.PeerCfg(direct_write_to_pmem=True) as cfg:
         pair.client.apply_remote_peer_cfg(cfg)
@@ -378,11 +362,11 @@ def test_operations_have_their_errors(pair):
         lambda flags: pair.client.atomic_write(pair.at_server, 0, bytes(8), flags=flags),
         lambda flags: pair.client.flush(pair.at_server, 0, 8, flags=flags)]
     for operation in operations:
-        with Raises(rpma.ErrorCode.INVAL):
+        with fails(rpma.ErrorCode.INVAL):
             operation(0)
     with pytest.raises(ValueError):
         pair.client.atomic_write(pair.at_server, 0, bytes(7))
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         pair.client.atomic_write(pair.at_server, 4, bytes(8))
     with pytest.raises(OverflowError):
         pair.client.send_with_imm(piece, 2 ** 32)
@@ -390,14 +374,14 @@ def test_operations_have_their_errors(pair):
         pair.client.send(piece, context=2 ** 64)
     with pytest.raises(OverflowError):
         pair.client.send(piece, flags=2 ** 31)
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         pair.client.recv(rpma.Piece(pair.client_memory, 0, 2 ** 32))
-    with Raises(rpma.ErrorCode.PROVIDER):
+    with fails(rpma.ErrorCode.PROVIDER):
         for _ in range(1000):
             pair.client.recv(piece)
     pair.client.close()
     for operation in operations + [lambda flags: pair.client.recv(piece)]:
-        with Raises(rpma.ErrorCode.INVAL):
+        with fails(rpma.ErrorCode.INVAL):
             operation(ALWAYS)
 
 
@@ -424,7 +408,7 @@ def test_disconnecting_flushes(pair):
 def test_waiting_for_completions(pair):
     cq = pair.server.cq
     for wait in (cq.wait, cq.next_wc):
-        with Raises(rpma.ErrorCode.NO_COMPLETION) as raised:
+        with fails(rpma.ErrorCode.NO_COMPLETION) as raised:
             wait(timeout=0.01)
         assert isinstance(raised.value, TimeoutError)
     assert not readable(cq.fileno())
@@ -432,24 +416,24 @@ def test_waiting_for_completions(pair):
     pair.send(b"word")
     cq.wait(TIMEOUT)
     assert cq.next_wc(TIMEOUT).byte_len == 4
-    with Raises(rpma.ErrorCode.NOT_SHARED_CHNL):
+    with fails(rpma.ErrorCode.NOT_SHARED_CHNL):
         pair.server.wait(timeout=0)
-    with Raises(rpma.ErrorCode.NOT_SHARED_CHNL):
+    with fails(rpma.ErrorCode.NOT_SHARED_CHNL):
         pair.server.compl_fd
     assert pair.server.rcq is None
     assert cq == pair.server.cq and hash(cq) == hash(pair.server.cq) and cq != pair.client.cq
     pair.server.close()
     for call in (cq.get_wc, cq.wait, cq.fileno):
-        with Raises(rpma.ErrorCode.INVAL):
+        with fails(rpma.ErrorCode.INVAL):
             call()
 
 
 def test_a_shared_channel_tells_of_both_queues(peer):
     pair = Pair(peer, server_cfg=rpma.ConnCfg(rcq_size=4, compl_channel=True))
     server = pair.server
-    with Raises(rpma.ErrorCode.SHARED_CHANNEL):
+    with fails(rpma.ErrorCode.SHARED_CHANNEL):
         server.cq.wait(timeout=0)
-    with Raises(rpma.ErrorCode.NO_COMPLETION):
+    with fails(rpma.ErrorCode.NO_COMPLETION):
         server.wait(timeout=0)
     server.recv(pair.server_memory[:8], context=1)
     pair.send(b"word")
@@ -474,18 +458,18 @@ def test_a_shared_receive_queue_serves_its_connections(peer):
     got = [srq.rcq.next_wc(TIMEOUT) for _ in range(2)]
     assert {wc.qp_num for wc in got} == {pair.server.qp_num for pair in pairs}
     assert pairs[0].server.rcq is None
-    with Raises(rpma.ErrorCode.PROVIDER):
+    with fails(rpma.ErrorCode.PROVIDER):
         pairs[0].server.recv(inbox[:8])
-    with Raises(rpma.ErrorCode.PROVIDER):
+    with fails(rpma.ErrorCode.PROVIDER):
         for _ in range(1000):
             srq.recv(inbox[:8])
     srq.close()
     assert [pair.server.closed for pair in pairs] == [True, True]
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         srq.recv()
     assert peer.srq_new(rpma.SrqCfg(rcq_size=0)).rcq is None
     peer.srq_new().delete()
-    with Raises(rpma.ErrorCode.PROVIDER):
+    with fails(rpma.ErrorCode.PROVIDER):
         peer.srq_new(rpma.SrqCfg(rq_size=0))
 
 
@@ -503,7 +487,7 @@ def log():
 
 
 def fail():
-    with Raises(rpma.ErrorCode.PROVIDER):
+    with fails(rpma.ErrorCode.PROVIDER):
         rpma.get_ibv_context("not an address")
 
 
@@ -523,11 +507,11 @@ def test_the_threshold_drops_messages(log):
     fail()
     assert not log
     assert rpma.log_get_threshold(rpma.LogThreshold.AUX) is rpma.LogLevel.DISABLED
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         rpma.log_set_threshold(7, rpma.LogLevel.ERROR)
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         rpma.log_set_threshold(rpma.LogThreshold.AUX, 99)
-    with Raises(rpma.ErrorCode.INVAL):
+    with fails(rpma.ErrorCode.INVAL):
         rpma.log_get_threshold(7)
 
 
@@ -535,9 +519,9 @@ def test_what_the_function_raises_is_reported(log, monkeypatch):
     reported = []
     monkeypatch.setattr("sys.unraisablehook", lambda error: reported.append(error.exc_value))
 
-    def fails(*message):
+    def divide(*message):
         raise ZeroDivisionError
-    rpma.log_set_function(fails)
+    rpma.log_set_function(divide)
     fail()
     assert [type(error) for error in reported] == [ZeroDivisionError]
     with pytest.raises(TypeError):

@@ -10,6 +10,7 @@ import weakref
 
 import pytest
 from background import TIMEOUT, Background, all_of, end_in_use, join, use_until_gone
+from checks import leak_nothing
 from vipl_pair import connected, free_discriminator, nic, pair
 from viaduct import _vipl, vipl
 
@@ -191,11 +192,6 @@ def test_memory_of_other_nics_ends_beside_a_handler(nic, pair):
         leave.set()
 
 
-def resources():
-    with open("/proc/self/maps", encoding="ascii") as maps:
-        return len(os.listdir("/proc/self/fd")), len(maps.readlines())
-
-
 @pytest.mark.skipif("COVERAGE_PROCESS_START" in os.environ, reason="coverage keeps objects of its own")
 def test_a_thousand_cycles_leave_nothing_behind(nic):
     cycles = 1000 if nic.attributes.local_nic_address[0] == 127 else 100
@@ -208,17 +204,7 @@ def test_a_thousand_cycles_leave_nothing_behind(nic):
             assert server.recv_wait(TIMEOUT).length == 4
         client.close()
         server.close()
-    for _ in range(20):
-        cycle()
-    gc.collect()
-    objects, (descriptors, mappings) = len(gc.get_objects()), resources()
-    for _ in range(cycles):
-        cycle()
-    gc.collect()
-    after_descriptors, after_mappings = resources()
-    assert after_descriptors <= descriptors
-    assert after_mappings <= mappings + 8  # allocated by malloc
-    assert len(gc.get_objects()) <= objects + 50
+    leak_nothing(cycle, cycles, more_objects=50)
 
 
 ENDS = {
