@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two connected ends of librpma in one process."""
+import pytest
 from background import TIMEOUT
 from services import free_number as free_port
 from viaduct import core, rpma
@@ -30,3 +31,9 @@ class Pair:
         self.client_memory.view[:len(data)] = data
         self.client.send(self.client_memory[:len(data)], context=context)
         assert self.client.cq.next_wc(TIMEOUT).check().wr_id == context
+
+
+@pytest.fixture
+def peer():
+    with new_peer() as made:
+        yield made

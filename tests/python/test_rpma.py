@@ -15,15 +15,9 @@ from viaduct import _rpma, rpma
 from viaduct.rpma.errors import error_of
 
 from checks import fails
-from rpma_pair import ADDRESS, TIMEOUT, Pair, free_port, new_peer
+from rpma_pair import ADDRESS, TIMEOUT, Pair, free_port, new_peer, peer
 
 ALWAYS = rpma.Flags.COMPLETION_ALWAYS
-
-
-@pytest.fixture
-def peer():
-    with new_peer() as made:
-        yield made
 
 
 @pytest.fixture

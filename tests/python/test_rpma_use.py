@@ -13,15 +13,9 @@ from viaduct import _rpma, rpma
 
 from background import TIMEOUT, Background, all_of, end_in_use, join
 from checks import fails, leak_nothing
-from rpma_pair import ADDRESS, Pair, free_port, new_peer
+from rpma_pair import ADDRESS, Pair, free_port, new_peer, peer
 
 EMULATED = os.environ.get("VIADUCT_BACKEND") == "verbs"
-
-
-@pytest.fixture
-def peer():
-    with new_peer() as made:
-        yield made
 
 
 # ---- Lifetimes ----
