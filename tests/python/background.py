@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls in other threads, for the tests of all APIs."""
+"""Calls in other threads and in tasks, for the tests of all APIs."""
+import asyncio
+import functools
 import threading
 import time
 
@@ -39,6 +41,14 @@ def join(threads):
 def all_of(calls):
     """Makes each call in a thread of its own."""
     return join([Background(call) for call in calls])
+
+
+def runs(main):
+    """Runs a test that is a coroutine."""
+    @functools.wraps(main)
+    def test(*arguments, **fixtures):
+        asyncio.run(asyncio.wait_for(main(*arguments, **fixtures), TIMEOUT))
+    return test
 
 
 def use_until_gone(thing, uses, says_gone):

@@ -14,7 +14,7 @@ import time
 import numpy
 import pytest
 import viaduct
-from background import Background, join
+from background import Background, join, runs
 from checks import fails, leak_nothing
 from viaduct import _waiting, core
 from viaduct.core.errors import error_of
@@ -393,7 +393,8 @@ def test_descriptors_may_be_readable_for_nothing():
         os.close(writer)
 
 
-def test_asyncio(device, free_service):
+@runs
+async def test_asyncio(device, free_service):
     async def serve(listener, endpoint, inbox):
         await listener.accept_async(endpoint, timeout=TIMEOUT)
         completion = await endpoint.wait_receive_async(TIMEOUT)
@@ -406,35 +407,31 @@ def test_asyncio(device, free_service):
         endpoint.post_send(answer[16:21])
         return (await endpoint.wait_receive_async(TIMEOUT)).nbytes
 
-    async def both():
-        service = free_service()
-        inbox, answer = device.register(16), device.register(bytearray(16) + b"hello")
-        server = device.endpoint()
-        server.post_receive(inbox[:])
-        with device.listen(service) as listener:
-            results = await asyncio.gather(serve(listener, server, inbox), ask(service, device.endpoint(), answer))
-        with pytest.raises(TimeoutError):
-            await server.wait_receive_async(0.01)
-        return results[1], bytes(answer.view[:5])
-
-    assert asyncio.run(both()) == (5, b"hello")
+    service = free_service()
+    inbox, answer = device.register(16), device.register(bytearray(16) + b"hello")
+    server = device.endpoint()
+    server.post_receive(inbox[:])
+    with device.listen(service) as listener:
+        results = await asyncio.gather(serve(listener, server, inbox), ask(service, device.endpoint(), answer))
+    with pytest.raises(TimeoutError):
+        await server.wait_receive_async(0.01)
+    assert (results[1], bytes(answer.view[:5])) == (5, b"hello")
 
 
-def test_who_waits_for_a_closed_descriptor_is_in_nobodys_way():
-    async def run():
-        closed = os.pipe()
-        stuck = asyncio.create_task(_waiting.readable(closed[0]))
-        await asyncio.sleep(0)
-        for fd in closed:
-            os.close(fd)
-        reading, writing = os.pipe()
-        assert reading == closed[0]
-        os.write(writing, b"news")
-        await asyncio.wait_for(_waiting.readable(reading), TIMEOUT)
-        await stuck
-        os.close(reading)
-        os.close(writing)
-    asyncio.run(run())
+@runs
+async def test_who_waits_for_a_closed_descriptor_is_in_nobodys_way():
+    closed = os.pipe()
+    stuck = asyncio.create_task(_waiting.readable(closed[0]))
+    await asyncio.sleep(0)
+    for fd in closed:
+        os.close(fd)
+    reading, writing = os.pipe()
+    assert reading == closed[0]
+    os.write(writing, b"news")
+    await _waiting.readable(reading)
+    await stuck
+    os.close(reading)
+    os.close(writing)
 
 
 def test_a_signal_that_is_handled_does_not_shorten_a_wait(device):

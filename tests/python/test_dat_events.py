@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """viaduct.dat: waiting, with threads, signals, descriptors, agents and asyncio."""
 import asyncio
-import functools
 import select
 import signal
 import subprocess
@@ -9,7 +8,7 @@ import sys
 import threading
 
 import pytest
-from background import Background
+from background import Background, runs
 from checks import fails
 from dat_pair import DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia
 from viaduct import dat
@@ -18,14 +17,6 @@ from viaduct import dat
 @pytest.fixture
 def evd(ia):
     return ia.evd_create(16, dat.EvdFlags.SOFTWARE)
-
-
-def runs(main):
-    """Runs a test that is a coroutine."""
-    @functools.wraps(main)
-    def test(*arguments, **fixtures):
-        asyncio.run(asyncio.wait_for(main(*arguments, **fixtures), TIMEOUT))
-    return test
 
 
 def test_an_evd_is_resized_while_connections_begin_and_end(ia):

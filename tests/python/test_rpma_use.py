@@ -11,7 +11,7 @@ import threading
 import pytest
 from viaduct import _rpma, rpma
 
-from background import TIMEOUT, Background, all_of, end_in_use, join
+from background import TIMEOUT, Background, all_of, end_in_use, join, runs
 from checks import fails, leak_nothing
 from rpma_pair import ADDRESS, Pair, free_port, new_peer, peer
 
@@ -190,7 +190,8 @@ def test_other_threads_run_during_a_wait(peer):
 
 # ---- asyncio ----
 
-def test_asyncio(peer):
+@runs
+async def test_asyncio(peer):
     async def serve(ep, memory):
         conn = await ep.accept_async(private_data=b"welcome", timeout=TIMEOUT)
         conn.recv(memory[:64])
@@ -212,36 +213,32 @@ def test_asyncio(peer):
         assert await conn.next_event_async(TIMEOUT) == rpma.ConnEvent.CLOSED
         return bytes(memory.view[len(word):][:completion.byte_len])
 
-    async def all_of_them():
-        port = free_port()
-        words = [b"zero", b"one", b"two"]
-        with peer.ep_listen(ADDRESS, port) as ep:
-            servers = [serve(ep, peer.mr_reg(64)) for _ in words]
-            results = await asyncio.gather(*servers, *(ask(port, word) for word in words))
-            with pytest.raises(TimeoutError):
-                await ep.next_conn_req_async(timeout=0.01)
-        assert results == [rpma.ConnEvent.CLOSED] * 3 + words
-    asyncio.run(all_of_them())
+    port = free_port()
+    words = [b"zero", b"one", b"two"]
+    with peer.ep_listen(ADDRESS, port) as ep:
+        servers = [serve(ep, peer.mr_reg(64)) for _ in words]
+        results = await asyncio.gather(*servers, *(ask(port, word) for word in words))
+        with pytest.raises(TimeoutError):
+            await ep.next_conn_req_async(timeout=0.01)
+    assert results == [rpma.ConnEvent.CLOSED] * 3 + words
 
 
-def test_asyncio_with_a_shared_channel(peer):
-    async def receive():
-        pair = Pair(peer, server_cfg=rpma.ConnCfg(rcq_size=4, compl_channel=True))
-        pair.server.recv(pair.server_memory[:8], context=6)
-        waiting = asyncio.create_task(pair.server.wait_async(TIMEOUT))
-        await asyncio.sleep(0)
-        pair.send(b"word")
-        queue, is_rcq = await waiting
-        assert is_rcq and queue.get_wc()[0].wr_id == 6
-    asyncio.run(receive())
+@runs
+async def test_asyncio_with_a_shared_channel(peer):
+    pair = Pair(peer, server_cfg=rpma.ConnCfg(rcq_size=4, compl_channel=True))
+    pair.server.recv(pair.server_memory[:8], context=6)
+    waiting = asyncio.create_task(pair.server.wait_async(TIMEOUT))
+    await asyncio.sleep(0)
+    pair.send(b"word")
+    queue, is_rcq = await waiting
+    assert is_rcq and queue.get_wc()[0].wr_id == 6
 
 
-def test_asyncio_tells_why_there_is_no_connection(peer):
-    async def connect():
-        with pytest.raises(rpma.ConnectError) as raised:
-            await peer.connect_async(ADDRESS, free_port(), timeout=TIMEOUT)
-        assert raised.value.code == rpma.ConnEvent.REJECTED
-        port = free_port()
-        with peer.ep_listen(ADDRESS, port), pytest.raises(TimeoutError):
-            await peer.connect_async(ADDRESS, port, timeout=0.01)
-    asyncio.run(connect())
+@runs
+async def test_asyncio_tells_why_there_is_no_connection(peer):
+    with pytest.raises(rpma.ConnectError) as raised:
+        await peer.connect_async(ADDRESS, free_port(), timeout=TIMEOUT)
+    assert raised.value.code == rpma.ConnEvent.REJECTED
+    port = free_port()
+    with peer.ep_listen(ADDRESS, port), pytest.raises(TimeoutError):
+        await peer.connect_async(ADDRESS, port, timeout=0.01)

@@ -8,7 +8,7 @@ import sys
 import threading
 
 import pytest
-from background import TIMEOUT, Background
+from background import TIMEOUT, Background, runs
 from checks import fails
 from vipl_pair import RDMA, connected, free_discriminator, nic, pair, request
 from viaduct import _vipl, vipl
@@ -256,7 +256,8 @@ def test_asynchronous_errors_name_what_they_concern(nic, pair):
 
 # ---- asyncio ----
 
-def test_connections_and_messages_in_tasks(nic):
+@runs
+async def test_connections_and_messages_in_tasks(nic):
     client, server = nic.create_vi(), nic.create_vi()
     inbox, outbox = nic.register_mem(64), nic.register_mem(bytearray(b"question"))
 
@@ -277,22 +278,19 @@ def test_connections_and_messages_in_tasks(nic):
         client.post_send(outbox[:])
         return await client.send_wait_async(TIMEOUT)
 
-    async def both():
-        service = free_discriminator()
-        return await asyncio.gather(serve(service), ask(service))
-    received, sent = asyncio.run(both())
+    service = free_discriminator()
+    received, sent = await asyncio.gather(serve(service), ask(service))
     assert received == b"question" and sent.length == 8
 
 
-def test_peers_in_tasks(nic):
+@runs
+async def test_peers_in_tasks(nic):
     async def meet(vi, meeting):
         vi.connect_peer_request(meeting, TIMEOUT)
         return await vi.connect_peer_wait_async()
 
-    async def both():
-        meeting = nic.net_address(free_discriminator())
-        return await asyncio.gather(meet(nic.create_vi(), meeting), meet(nic.create_vi(), meeting))
-    vis = asyncio.run(both())
+    meeting = nic.net_address(free_discriminator())
+    vis = await asyncio.gather(meet(nic.create_vi(), meeting), meet(nic.create_vi(), meeting))
     assert all(isinstance(attributes, vipl.ViAttributes) for attributes in vis)
 
 
@@ -314,19 +312,17 @@ def test_completion_queues_in_tasks(nic):
     assert cq.wait(TIMEOUT).done().length == 6
 
 
-def test_several_tasks_wait_for_one_queue(nic, pair):
+@runs
+async def test_several_tasks_wait_for_one_queue(nic, pair):
     client, server = pair
     region = nic.register_mem(64)
-
-    async def run():
-        posted = [server.post_recv(region[8 * index:8 * (index + 1)]) for index in range(8)]
-        tasks = [asyncio.ensure_future(server.recv_wait_async(TIMEOUT)) for _ in posted]
-        await asyncio.sleep(0)
-        for length in range(8):
-            client.post_send(region[0:length])
-            await client.send_wait_async(TIMEOUT)
-        return [descriptor.length for descriptor in await asyncio.gather(*tasks)]
-    assert asyncio.run(run()) == list(range(8))
+    posted = [server.post_recv(region[8 * index:8 * (index + 1)]) for index in range(8)]
+    tasks = [asyncio.ensure_future(server.recv_wait_async(TIMEOUT)) for _ in posted]
+    await asyncio.sleep(0)
+    for length in range(8):
+        client.post_send(region[0:length])
+        await client.send_wait_async(TIMEOUT)
+    assert [descriptor.length for descriptor in await asyncio.gather(*tasks)] == list(range(8))
 
 
 def test_nothing_is_lost_where_a_task_is_cancelled(nic, pair):
@@ -351,21 +347,20 @@ def test_nothing_is_lost_where_a_task_is_cancelled(nic, pair):
         server.recv_wait(0.01)
 
 
-def test_what_came_for_a_task_that_is_cancelled_meanwhile_is_for_the_next_one():
-    async def run():
-        arrivals = Arrivals()
-        waiting = arrivals.future(lambda: None)  # belongs to another thread
-        task = asyncio.create_task(result_in_time_async("VipRecvWait", arrivals, lambda: None, None))
-        await asyncio.sleep(0)
-        arrivals.put(1)
-        arrivals.put(2)  # the task has it, but is cancelled before it runs
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert waiting.result() == 1
-        assert arrivals.take() == 2
-        assert arrivals.take() is None
-    asyncio.run(run())
+@runs
+async def test_what_came_for_a_task_that_is_cancelled_meanwhile_is_for_the_next_one():
+    arrivals = Arrivals()
+    waiting = arrivals.future(lambda: None)  # belongs to another thread
+    task = asyncio.create_task(result_in_time_async("VipRecvWait", arrivals, lambda: None, None))
+    await asyncio.sleep(0)
+    arrivals.put(1)
+    arrivals.put(2)  # the task has it, but is cancelled before it runs
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert waiting.result() == 1
+    assert arrivals.take() == 2
+    assert arrivals.take() is None
 
 
 def test_cancelled_waits_for_connections_are_over(nic):
@@ -392,24 +387,21 @@ def test_cancelled_waits_for_connections_are_over(nic):
         vi.connect_request(nic.net_address(service), TIMEOUT)
 
 
-def test_tasks_learn_that_a_vi_is_closed(nic, pair):
+@runs
+async def test_tasks_learn_that_a_vi_is_closed(nic, pair):
     _, server = pair
-
-    async def run():
-        server.post_recv(nic.register_mem(64)[:])
-        task = asyncio.ensure_future(server.recv_wait_async(TIMEOUT))
-        await asyncio.sleep(0)
-        server.close()
-        with pytest.raises(vipl.Error):
-            await task
-        with pytest.raises(vipl.Error):
-            await server.recv_wait_async(TIMEOUT)
-    asyncio.run(run())
+    server.post_recv(nic.register_mem(64)[:])
+    task = asyncio.ensure_future(server.recv_wait_async(TIMEOUT))
+    await asyncio.sleep(0)
+    server.close()
+    with pytest.raises(vipl.Error):
+        await task
+    with pytest.raises(vipl.Error):
+        await server.recv_wait_async(TIMEOUT)
 
 
-def test_a_task_that_waits_for_an_empty_queue_is_told(pair):
-    async def run():
-        with pytest.raises(vipl.DescriptorError) as raised:
-            await pair[0].send_wait_async(TIMEOUT)
-        assert raised.value.descriptor is None
-    asyncio.run(run())
+@runs
+async def test_a_task_that_waits_for_an_empty_queue_is_told(pair):
+    with pytest.raises(vipl.DescriptorError) as raised:
+        await pair[0].send_wait_async(TIMEOUT)
+    assert raised.value.descriptor is None
