@@ -64,9 +64,9 @@ class Pair:
         self.psp = ia.psp_create_any(self.server.requests_for_connection)
         self.qual = self.psp.conn_qual
 
-    def request(self, private_data=b"", ep=None):
+    def request(self, private_data=b"", ep=None, qual=None):
         """Sends a connection request and returns the server's view of it."""
-        (ep or self.client.ep).connect(self.client.ia.address, self.qual, TIMEOUT, private_data)
+        (ep or self.client.ep).connect(self.client.ia.address, qual or self.qual, TIMEOUT, private_data)
         return self.server.requests_for_connection.wait(TIMEOUT)
 
     def connect(self):

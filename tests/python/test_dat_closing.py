@@ -85,16 +85,15 @@ def test_threads_may_use_a_request_that_another_one_answers(ia):
 
 
 def test_threads_may_use_the_endpoint_of_a_request_that_another_one_rejects(ia):
-    client, server = Side(ia), Side(ia)
-    psp = ia.psp_create_any(server.requests_for_connection, dat.PspFlags.PROVIDER)
+    pair = Pair(ia)
+    psp = ia.psp_create_any(pair.server.requests_for_connection, dat.PspFlags.PROVIDER)
     for _ in range(20):
-        asking = client.new_ep()
-        asking.connect(ia.address, psp.conn_qual, TIMEOUT)
-        request = server.requests_for_connection.wait(TIMEOUT).cr
+        client = pair.client.new_ep()
+        request = pair.request(ep=client, qual=psp.conn_qual).cr
         user = user_of(request.ep, [dat.Ep.get_status, dat.Ep.recv_query])
         request.reject()
         user.result()
-        assert client.connection() == dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
+        assert pair.client.connection() == dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
 
 
 def test_threads_may_end_the_same_object(ia):

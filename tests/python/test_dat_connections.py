@@ -61,8 +61,7 @@ def test_endpoints_connect_like_others(pair):
 def test_endpoints_that_the_provider_makes(ia):
     pair = Pair(ia)
     psp = ia.psp_create_any(pair.server.requests_for_connection, dat.PspFlags.PROVIDER)
-    pair.client.ep.connect(ia.address, psp.conn_qual, TIMEOUT)
-    request = pair.server.requests_for_connection.wait(TIMEOUT).cr
+    request = pair.request(qual=psp.conn_qual).cr
     assert request.ep.state is dat.EpState.TENTATIVE_CONNECTION_PENDING
     request.ep.modify(pz_handle=pair.server.pz, recv_evd_handle=pair.server.received,
                       request_evd_handle=pair.server.requested, connect_evd_handle=pair.server.connections)

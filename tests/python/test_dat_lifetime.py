@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """viaduct.dat: closing in any order and state, leaks, threads, and two processes."""
 import gc
-import multiprocessing
 import os
 import textwrap
 import threading
@@ -60,8 +59,7 @@ def test_closing_what_an_endpoint_is_not_made_of_any_more(ia):
 def test_closing_endpoints_in_each_state(ia):
     pair = Pair(ia)
     asking = pair.client.new_ep()
-    asking.connect(ia.address, pair.qual)
-    request = pair.server.requests_for_connection.wait(TIMEOUT).cr
+    request = pair.request(ep=asking).cr
     asking.close()
     request.close()
     reserved = pair.server.new_ep()
@@ -70,8 +68,7 @@ def test_closing_endpoints_in_each_state(ia):
     assert rsp.closed
     asked = pair.server.new_ep()
     rsp = ia.rsp_create(free_qual(), asked, pair.server.requests_for_connection)
-    pair.client.ep.connect(ia.address, rsp.conn_qual, TIMEOUT)
-    request = pair.server.requests_for_connection.wait(TIMEOUT).cr
+    request = pair.request(qual=rsp.conn_qual).cr
     asked.close()
     assert request.closed
     assert pair.client.connection() == dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
@@ -80,8 +77,7 @@ def test_closing_endpoints_in_each_state(ia):
 def test_closing_an_endpoint_that_the_provider_made(ia):
     pair = Pair(ia)
     psp = ia.psp_create_any(pair.server.requests_for_connection, dat.PspFlags.PROVIDER)
-    pair.client.ep.connect(ia.address, psp.conn_qual, TIMEOUT)
-    request = pair.server.requests_for_connection.wait(TIMEOUT).cr
+    request = pair.request(qual=psp.conn_qual).cr
     request.ep.close()
     assert request.closed
     assert pair.client.connection() == dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
@@ -195,7 +191,8 @@ def test_the_example_of_the_help(ia, capsys):
 # ---- Two processes ---------------------------------------------------------------------------------------------------
 
 def serve(link, count):
-    """Accepts a connection, sends the location of its memory, and sends `count` messages back."""
+    """Sends the location of its memory, accepts a connection, and sends `count` messages back. Returns what the peer
+    has written."""
     with dat.ia_open() as ia:
         side = Side(ia)
         psp = ia.psp_create_any(side.requests_for_connection)
@@ -210,33 +207,20 @@ def serve(link, count):
             side.ep.post_send(side.lmr[64:64 + length])
             side.done()
         assert link.recv() == "enough"
-        link.send(bytes(side.lmr.view[AREA // 2:AREA // 2 + 5]))
+        return bytes(side.lmr.view[AREA // 2:AREA // 2 + 5])
 
 
-@pytest.fixture
-def server():
-    """Starts a process that runs serve(), and returns it with our end of the link."""
-    spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=serve, args=(theirs, 3), daemon=True)
-    process.start()
-    theirs.close()
-    yield process, ours
-    process.kill()
-    process.join()
-
-
-def connect(ia, link):
-    address, conn_qual, target = link.recv()
+def connect(ia, server):
+    address, conn_qual, target = server.receive()
     side = Side(ia)
     side.ep.connect(address, conn_qual, TIMEOUT)
     assert side.connection() == ESTABLISHED
     return side, dat.RmrTriplet(*target)
 
 
-def test_between_processes(ia, server):
-    process, link = server
-    side, target = connect(ia, link)
+def test_between_processes(ia, peer_process):
+    server = peer_process(serve, 3)
+    side, target = connect(ia, server)
     for number in range(3):
         side.lmr.view[:9] = b"message %d" % number
         side.ep.post_recv(side.lmr[64:128])
@@ -246,17 +230,15 @@ def test_between_processes(ia, server):
         assert bytes(side.lmr.view[64:64 + length]) == b"message %d" % number
     side.ep.post_rdma_write(side.lmr[:5], target)
     side.done()
-    link.send("enough")
-    assert link.recv() == b"messa"
-    process.join(TIMEOUT)
-    assert process.exitcode == 0
+    server.send("enough")
+    assert server.result() == b"messa"
 
 
-def test_a_peer_that_is_killed(ia, server):
-    process, link = server
-    side, _ = connect(ia, link)
+def test_a_peer_that_is_killed(ia, peer_process):
+    server = peer_process(serve, 3)
+    side, _ = connect(ia, server)
     side.ep.post_recv(side.lmr[64:128])
-    process.kill()
+    server.kill()
     assert side.connection() in (DISCONNECTED, dat.EventNumber.CONNECTION_EVENT_BROKEN)
     assert side.received.wait(TIMEOUT).status is dat.DtoCompletionStatus.ERR_FLUSHED
     side.ep.reset()

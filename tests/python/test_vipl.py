@@ -13,18 +13,11 @@ import numpy
 import pytest
 import viaduct
 from background import TIMEOUT, Background
-from vipl_pair import RDMA, connect, connected, fails, free_discriminator, nic, pair, request
+from vipl_pair import RDMA, connect, connected, errors_of, fails, free_discriminator, nic, pair, repeated, request
 from viaduct import _vipl, vipl
 from viaduct.vipl import ReturnCode
 
 OPEN = vipl.MemAttributes(enable_rdma_write=True, enable_rdma_read=True)
-
-
-def errors_of(nic):
-    """Returns a queue of the asynchronous errors of a NIC."""
-    errors = queue.Queue()
-    nic.error_callback(errors.put)
-    return errors
 
 
 # ---- NICs ----
@@ -457,8 +450,7 @@ def test_posting_too_many(nic):
     vi = nic.create_vi()
     for _ in range(nic.attributes.max_descriptors_per_queue):
         vi.post_recv(())
-    errors = queue.Queue()
-    nic.error_callback(errors.put)
+    errors = errors_of(nic)
     one_more = vi.post_recv(nic.ptag.descriptor(()))
     error = errors.get(timeout=TIMEOUT)
     assert error.error_code is vipl.ErrorCode.VI_OVERRUN and error.vi is vi and error.descriptor is one_more
@@ -550,12 +542,7 @@ def test_the_example_of_the_manual_works(capsys):
     blocks = re.findall(r"^    with .*?(?=^\s*$)", vipl.__doc__, re.M | re.S)
     server, client = map(textwrap.dedent, blocks)
     serving = Background(exec, server, {"vipl": vipl})
-    while True:
-        try:
-            exec(client, {"vipl": vipl})
-            break
-        except vipl.Error as error:  # the server is not waiting yet
-            assert error.code == ReturnCode.NO_MATCH
+    repeated(lambda: exec(client, {"vipl": vipl}))
     serving.result()
     assert capsys.readouterr().out == "b'hello, receiver'\n"
 

@@ -10,7 +10,7 @@ import threading
 import pytest
 from background import TIMEOUT, Background, runs
 from checks import fails
-from vipl_pair import RDMA, connected, free_discriminator, nic, pair, request
+from vipl_pair import RDMA, connected, errors_of, free_discriminator, nic, pair, request
 from viaduct import _vipl, vipl
 from viaduct.vipl import ReturnCode
 from viaduct.vipl.waiting import Arrivals, result_in_time_async
@@ -241,8 +241,7 @@ def test_a_handler_may_ask_again_and_close_its_vi(nic):
 
 def test_asynchronous_errors_name_what_they_concern(nic, pair):
     client, server = pair
-    errors = queue.Queue()
-    nic.error_callback(errors.put)
+    errors = errors_of(nic)
     descriptor = nic.ptag.descriptor(())
     place = descriptor.memory_handle
     descriptor.memory_handle = 0  # not registered, so the descriptor is refused

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Connected VIs for the tests of viaduct.vipl."""
+import queue
+
 import pytest
 from background import TIMEOUT, Background
 from services import free_number as free_discriminator
@@ -44,6 +46,13 @@ def connected(nic, attributes=RDMA, **queues):
     client, server = nic.create_vi(attributes), nic.create_vi(attributes, **queues)
     connect(client, server)
     return client, server
+
+
+def errors_of(nic):
+    """Returns a queue of the asynchronous errors of a NIC."""
+    errors = queue.Queue()
+    nic.error_callback(errors.put)
+    return errors
 
 
 @pytest.fixture
