@@ -11,6 +11,7 @@ import pytest
 from background import Background, runs
 from checks import fails
 from dat_pair import DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia
+from programs import python
 from viaduct import dat
 
 
@@ -175,18 +176,14 @@ print("left")
 
 
 def test_agents_that_are_left_behind_end_with_the_program():
-    done = subprocess.run([sys.executable, "-c", LEFT_BEHIND], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, timeout=120, check=False)
-    assert (done.returncode, done.stdout) == (0, "left\n")
+    assert python("-c", LEFT_BEHIND) == "left\n"
 
 
 def test_raw_agents_that_are_left_behind_end_with_the_program():
     raw = LEFT_BEHIND.replace("from viaduct import dat", "from viaduct import _dat, dat")
     raw = raw.replace("ia.cno_create(lambda", "dat.Cno(ia, _dat.dat_cno_create(ia.handle, lambda").replace(
         "called.set())\n", "called.set()))\n")
-    done = subprocess.run([sys.executable, "-c", raw], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=120, check=False)
-    assert (done.returncode, done.stdout) == (0, "left\n")
+    assert python("-c", raw) == "left\n"
 
 
 def test_descriptors_can_be_polled(evd):

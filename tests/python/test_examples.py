@@ -1,57 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The scripts in bindings/python/examples, run like users run them."""
-import contextlib
 import os
 import pathlib
-import signal
 import struct
-import subprocess
-import sys
 
 import pytest
 import viaduct
+from programs import EXAMPLES, TESTS, python, serving
 
-EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "bindings/python/examples"
 BUILD = pathlib.Path(os.environ.get("BUILD", pathlib.Path(viaduct.__file__).parents[3]))
 SLOW = os.environ.get("VIADUCT_BACKEND") == "verbs"
 
 
-def run(*command, **environment):
-    done = subprocess.run([sys.executable, *map(str, command)], env={**os.environ, **environment}, timeout=240,
-                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
 def test_every_example_is_run():
-    files = pathlib.Path(__file__).parent.glob("test_*examples.py")
-    tested = "".join(path.read_text(encoding="utf-8") for path in files)
+    tested = "".join(path.read_text(encoding="utf-8") for path in TESTS.glob("test_*examples.py"))
     assert [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in tested] == []
 
 
 def test_echo_server(backend, free_service):
     clients, messages = (4, 5) if SLOW else (32, 20)
-    output = run(EXAMPLES / "echo_server.py", "--service", free_service(), "--clients", clients, "--messages", messages)
+    output = python(EXAMPLES / "echo_server.py", "--service", free_service(), "--clients", clients,
+                    "--messages", messages)
     assert output.startswith(f"{clients} clients sent {messages} messages each, and all came back")
-
-
-@contextlib.contextmanager
-def serving(script, service):
-    """Starts the server of a script and waits until it listens. It is stopped at the end of the block at the latest."""
-    command = [sys.executable, EXAMPLES / script, "--service", str(service), "--listen"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout.readline().startswith("listening")
-            yield server
-        finally:
-            server.send_signal(signal.SIGINT)
 
 
 def test_echo_server_in_two_processes(device, free_service):
     service = free_service()
-    with serving("echo_server.py", service) as server:
+    with serving("echo_server.py", "--service", service, "--listen") as server:
         host = ".".join(map(str, device.host))
-        output = run(EXAMPLES / "echo_server.py", "--service", service, "--host", host, "--clients", 2)
+        output = python(EXAMPLES / "echo_server.py", "--service", service, "--host", host, "--clients", 2)
         assert output.startswith("2 clients sent 100 messages each, and all came back")
     assert server.returncode == 0
 
@@ -59,23 +36,24 @@ def test_echo_server_in_two_processes(device, free_service):
 @pytest.mark.parametrize("script", ["ping_vipl.py", "ping_dat.py"])
 def test_ping(backend, free_service, script):
     service = free_service()
-    with serving(script, service) as server:
-        output = run(EXAMPLES / script, "--service", service, "--count", 50)
+    with serving(script, "--service", service, "--listen") as server:
+        output = python(EXAMPLES / script, "--service", service, "--count", 50)
         assert output.startswith("50 round trips of 64 bytes: median ")
         assert server.communicate(timeout=240)[0] == "done\n"
     assert server.returncode == 0
 
 
 def test_kill_peer(backend, free_service):
-    output = run(EXAMPLES / "kill_peer.py", "--service", free_service(), "--rounds", 2, "--messages", 20, "--bound", 20)
+    output = python(EXAMPLES / "kill_peer.py", "--service", free_service(), "--rounds", 2, "--messages", 20,
+                    "--bound", 20)
     assert output.splitlines()[-1].startswith("nothing is left behind")
 
 
 def test_latency_plot(backend, tmp_path):
     pytest.importorskip("matplotlib")
     png = tmp_path / "latency.png"
-    output = run(EXAMPLES / "latency_plot.py", png, "--vi-perf", BUILD / "tools/vi-perf", "--sizes",
-                 "8" if SLOW else "8,4K", "--duration", 0.02, "--backends", backend)
+    output = python(EXAMPLES / "latency_plot.py", png, "--vi-perf", BUILD / "tools/vi-perf", "--sizes",
+                    "8" if SLOW else "8,4K", "--duration", 0.02, "--backends", backend)
     shown = [line.split()[:2] for line in output.splitlines()]
     assert shown == [[api, backend] for api in ("core", "vipl", "dat", "rpma")]
     header = png.read_bytes()[:24]
@@ -83,6 +61,7 @@ def test_latency_plot(backend, tmp_path):
 
 
 def test_test_of_a_c_program(backend):
-    output = run("-m", "pytest", "-p", "viaduct.pytest_plugin", "-p", "no:cacheprovider",
-                 EXAMPLES / "test_c_program.py", HELLO=str(BUILD / "tests/readme/readme_hello"))
+    output = python("-m", "pytest", "-p", "viaduct.pytest_plugin", "-p", "no:cacheprovider",
+                    EXAMPLES / "test_c_program.py",
+                    env={**os.environ, "HELLO": str(BUILD / "tests/readme/readme_hello")})
     assert " 4 passed in " in output

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """viaduct.pytest_plugin: the fixtures for users' tests, and the report of a failure in the other process."""
 import os
-import pathlib
 
 import pytest
+from programs import EXAMPLE_FOR_PYTEST
 from viaduct import core
 
 pytest_plugins = ["pytester"]
@@ -48,11 +48,6 @@ PEERS = """
 """
 
 
-MANUAL = pathlib.Path(__file__).resolve().parents[2] / "docs/python.md"
-# The example in the manual, verbatim.
-PAGE = MANUAL.read_text(encoding="utf-8").split("## pytest")[1].split("```python")[1].split("```")[0]
-
-
 @pytest.fixture
 def run(pytester, backend):
     """Runs a user's test file with these peers, like a user does."""
@@ -72,7 +67,7 @@ def test_services_are_different(free_service):
 
 
 def test_users_tests_pass(run):
-    done = run(PAGE + """
+    done = run(EXAMPLE_FOR_PYTEST + """
 def test_peer(peer_process):
     peer = peer_process(double)
     peer.send(21)

@@ -4,8 +4,6 @@ import asyncio
 import gc
 import os
 import signal
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -13,6 +11,7 @@ from viaduct import _rpma, rpma
 
 from background import TIMEOUT, Background, all_of, end_in_use, join, runs
 from checks import fails, leak_nothing
+from programs import TESTS, python
 from rpma_pair import ADDRESS, Pair, free_port, new_peer, peer
 
 EMULATED = os.environ.get("VIADUCT_BACKEND") == "verbs"
@@ -55,10 +54,8 @@ pair = Pair(new_peer())
 threading.Thread(target=pair.client.next_event, daemon=True).start()
 print("the end")
 """
-    here = os.path.dirname(os.path.abspath(__file__))
-    done = subprocess.run([sys.executable, "-c", program], cwd=here, timeout=10 * TIMEOUT, check=True, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    assert "the end" in done.stdout  # the thread may or may not be told that its connection was closed
+    # The thread may or may not be told that its connection was closed.
+    assert "the end" in python("-c", program, cwd=TESTS)
 
 
 @pytest.mark.skipif(EMULATED, reason="the server's system rejects for it")
@@ -75,9 +72,7 @@ assert asked.next_event(TIMEOUT) == rpma.ConnEvent.UNREACHABLE  # if the server 
 request._released()
 nic._released()
 """
-    here = os.path.dirname(os.path.abspath(__file__))
-    subprocess.run([sys.executable, "-c", program], cwd=here, timeout=10 * TIMEOUT, check=True,
-                   env=os.environ | {"VIADUCT_CONNECT_RETRY_MS": "1000"})
+    python("-c", program, cwd=TESTS, env=os.environ | {"VIADUCT_CONNECT_RETRY_MS": "1000"})
 
 
 def test_cycles_leak_nothing(peer):

@@ -3,14 +3,13 @@
 import gc
 import os
 import queue
-import subprocess
-import sys
 import threading
 import weakref
 
 import pytest
 from background import TIMEOUT, Background, all_of, end_in_use, join, use_until_gone
 from checks import leak_nothing
+from programs import TESTS, python
 from vipl_pair import connected, free_discriminator, nic, pair
 from viaduct import _vipl, vipl
 
@@ -249,8 +248,7 @@ time.sleep(0.05)
 }
 
 START = """
-import sys, threading
-sys.path.insert(0, {tests!r})
+import threading
 from vipl_pair import connected
 from viaduct import vipl
 nic = vipl.open_nic()
@@ -261,11 +259,8 @@ region = nic.register_mem(64)
 
 @pytest.mark.parametrize("program", ENDS.values(), ids=ENDS)
 def test_the_interpreter_ends_well(program):
-    tests = os.path.dirname(os.path.abspath(__file__))
-    done = subprocess.run([sys.executable, "-c", START.format(tests=tests) + program], timeout=5 * TIMEOUT, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr and "Fatal" not in done.stderr
+    output = python("-c", START + program, cwd=TESTS)
+    assert "Traceback" not in output and "Fatal" not in output
 
 
 # ---- Threads that use what another one closes ----

@@ -7,10 +7,11 @@ import subprocess
 import sys
 import zipfile
 
+import programs
 import pytest
+from programs import ROOT
 from services import free_number
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["BUILD"])
 OTHER_LIBRARIES = ":".join(str(BUILD / directory) for directory in ("core", "api/vipl", "api/udat", "api/rpma"))
 VERSION = re.search(r"^project\(\S+ VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"), re.M)[1]
@@ -20,8 +21,6 @@ MODULES = {"_core", "_vipl", "_dat", "_rpma"}
 ENVIRONMENT = {**{name: value for name, value in os.environ.items()
                   if not name.startswith(("PYTHON", "LD_", "VIADUCT_"))},
                "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "VIADUCT_CONNECT_RETRY_MS": "20000"}
-# The example in the manual, verbatim.
-PAGE = (ROOT / "docs/python.md").read_text(encoding="utf-8").split("## pytest")[1].split("```python")[1].split("```")[0]
 
 MAPPED = """
 print({line.split()[-1] for line in open("/proc/self/maps") if ".so" in line})
@@ -59,10 +58,7 @@ with dat.ia_open() as ia:
 
 
 def run(*command, **options):
-    done = subprocess.run(list(map(str, command)), env=ENVIRONMENT, text=True, check=False, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, **options)
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    return programs.run(*command, env=ENVIRONMENT, timeout=None, **options)
 
 
 def environment_in(directory, *options):
@@ -132,7 +128,7 @@ def test_pytest_of_another_project_finds_the_plugin(tmp_path):
     run(python, "-m", "pip", "install", ".", cwd=ROOT)
     project = tmp_path / "project"
     project.mkdir()
-    (project / "test_user.py").write_text(PAGE, encoding="utf-8")
+    (project / "test_user.py").write_text(programs.EXAMPLE_FOR_PYTEST, encoding="utf-8")
     (project / "pytest.ini").write_text("[pytest]\nviaduct_backend = loopback\n", encoding="utf-8")
     said = run(python, "-m", "pytest", "-p", "no:cacheprovider", cwd=project)
     assert re.search(r"plugins: .*viaduct-\d", said) and "2 passed" in said

@@ -7,7 +7,6 @@ import pathlib
 import pickle
 import shutil
 import signal
-import subprocess
 import sys
 import weakref
 from functools import partial
@@ -16,6 +15,7 @@ import dat_pair
 import pytest
 import viaduct
 from dat_pair import Side
+from programs import python
 from rpma_pair import ADDRESS, Pair, new_peer
 from services import free_number
 from viaduct import core, dat, rpma, vipl
@@ -307,11 +307,10 @@ def test_another_version_of_python(tmp_path):
                     ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     for module in "_core", "_vipl", "_dat", "_rpma":
         (package / f"{module}.cpython-37m-x86_64-linux-gnu.so").touch()
-    done = subprocess.run([sys.executable, "-c", "from viaduct import core"], cwd=tmp_path, text=True, check=False,
-                          stderr=subprocess.PIPE, env={"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"})
-    assert done.returncode == 1
+    said = python("-c", "from viaduct import core", cwd=tmp_path, status=1,
+                  env={"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"})
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    assert done.stderr.endswith(f"viaduct was built for Python 3.7; this is cpython {own}\n")
+    assert said.endswith(f"viaduct was built for Python 3.7; this is cpython {own}\n")
 
 
 def expired(call, *arguments, **options):
