@@ -22,6 +22,20 @@ def check(condition, text):
         raise AssertionError(text)
 
 
+def forget_settings():
+    """Removes the settings of Viaduct, but not those of the tests, from the environment."""
+    for name in list(os.environ):
+        if name.startswith("VIADUCT_") and not name.startswith("VIADUCT_TEST_"):
+            del os.environ[name]
+
+
+def run(command, status=0, **settings):
+    """Runs a program, with environment variables, to its end and checks its exit status."""
+    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, env=os.environ | settings)
+    check(result.returncode == status, f"{command}: ended with {result.returncode}: {result.stderr}{result.stdout}")
+    return result
+
+
 class Running:
     """A running program. Its output, including errors, is read line by line."""
 
@@ -132,18 +146,18 @@ class Tool:
         self.path = sys.argv[1]
 
     def run(self, *options, status=0, **settings):
-        """Runs the program, with environment variables, to its end and checks its exit status."""
-        result = subprocess.run([self.path, *options], capture_output=True, text=True, timeout=PATIENCE_S,
-                                env=os.environ | settings)
-        check(result.returncode == status, f"{options}: ended with {result.returncode}: {result.stderr}{result.stdout}")
-        return result
+        return run([self.path, *options], status, **settings)
 
     def run_redirected(self, redirection, *options, status):
         """Runs the program with streams set up by a shell; returns the output on the other streams."""
-        command = ["sh", "-c", f'exec "$0" "$@" {redirection}', self.path, *options]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
-        check(result.returncode == status, f"{options} {redirection}: ended with {result.returncode}: {result.stderr}")
-        return result
+        return run(["sh", "-c", f'exec "$0" "$@" {redirection}', self.path, *options], status)
+
+    def refuses(self, cases):
+        """Checks that the program says the reason why it cannot use these options, and nothing else."""
+        for options, reason in cases:
+            result = self.run(*options, status=2)
+            check(reason in result.stderr, f"{options}: {result.stderr}")
+            check(result.stdout == "", f"{options} print to standard output: {result.stdout}")
 
     def start(self, *options, **settings):
         return Running([self.path, *options], **settings)
@@ -154,7 +168,7 @@ class Tool:
         return Server([self.path, *options], service)
 
 
-def finish(names, tool):
+def finish(names, *arguments):
     """Runs every function of the script whose name starts with test_."""
     failed = 0
     for name, test in list(names.items()):
@@ -162,7 +176,7 @@ def finish(names, tool):
             continue
         start = time.monotonic()
         try:
-            test(tool)
+            test(*arguments)
             print(f"ok {name} ({time.monotonic() - start:.1f} s)")
         except Exception:
             failed += 1

@@ -5,26 +5,16 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import tempfile
 
-from command_line import PATIENCE_S, Tool, check, finish
+from command_line import Tool, check, finish, forget_settings
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SETTINGS = re.compile(r'"(VIADUCT_[A-Z_]+)"')
-ALONE = {"VIADUCT_TCP_INTERFACES": "lo"}  # opens no port to a network
-
-
-def run(tool, *options, status=0, **variables):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("VIADUCT_")}
-    result = subprocess.run([tool.path, *options], capture_output=True, text=True, timeout=PATIENCE_S,
-                            env={**environment, **ALONE, **variables}, check=False)
-    check(result.returncode == status, f"{options}: ended with {result.returncode}: {result.stderr}{result.stdout}")
-    return result
 
 
 def document(tool, *options, **variables):
-    return json.loads(run(tool, "--json", *options, **variables).stdout)
+    return json.loads(tool.run("--json", *options, **variables).stdout)
 
 
 def enumerators(header, enumeration):
@@ -56,12 +46,12 @@ def check_codes(tool, api, codes, aliases=()):
 
 
 def test_information(tool):
-    check(run(tool, "--version").stdout.startswith("vi-info (Viaduct) "), "version")
-    check("--why" in run(tool, "--help").stdout, "help")
+    check(tool.run("--version").stdout.startswith("vi-info (Viaduct) "), "version")
+    check("--why" in tool.run("--help").stdout, "help")
 
 
 def test_bad_options(tool):
-    for options, reason in [
+    tool.refuses([
         (["--no-such-option"], "no-such-option"),
         (["viaduct-lo0", "another"], "'another' is one argument too many"),
         (["--listeners", "--why", "localhost"], "cannot be used together"),
@@ -80,10 +70,7 @@ def test_bad_options(tool):
         (["--error", "rpma", "-5"], "no code '-5'"),
         (["viaduct-nowhere"], "device 'viaduct-nowhere'"),
         (["99"], "device '99'"),
-    ]:
-        result = run(tool, *options, status=2)
-        check(reason in result.stderr, f"{options}: {result.stderr}")
-        check(result.stdout == "", f"{options} print to standard output: {result.stdout}")
+    ])
 
 
 def test_installation(tool):
@@ -97,7 +84,7 @@ def test_installation(tool):
     for backend in backends.values():
         check(backend["state"] == "ok" or backend["reason"], f"no reason: {backend}")
     check(any(library["name"].startswith("libviaduct.so.") for library in found["libraries"]), str(found["libraries"]))
-    text = run(tool).stdout
+    text = tool.run().stdout
     check("viaduct-lo7" in text and "127.0.0.8" in text and "adapters of DAT" in text, text)
 
 
@@ -110,9 +97,9 @@ def test_a_device(tool):
     found = document(tool, "viaduct-lo2")
     check((found["host"], found["backend"], found["number"]) == ("127.0.0.3", "loopback", 2), str(found))
     check(document(tool, "2", VIADUCT_BACKEND="loopback") == found, "by number")
-    check("shares_services" in run(tool, "viaduct-lo2").stdout, "text")
-    check("did you mean viaduct-lo2?" in run(tool, "lo2", status=2).stderr, "the name of the interface")
-    check("vi-info lists the devices" in run(tool, "lo99", status=2).stderr, "no such device")
+    check("shares_services" in tool.run("viaduct-lo2").stdout, "text")
+    check("did you mean viaduct-lo2?" in tool.run("lo2", status=2).stderr, "the name of the interface")
+    check("vi-info lists the devices" in tool.run("lo99", status=2).stderr, "no such device")
 
 
 def test_adapters(tool):
@@ -122,7 +109,7 @@ def test_adapters(tool):
                    "gone u2.0 nonthreadsafe default libno_such.so.2 dapl.2.0 \"\" \"\"\n")
         conf.flush()
         dat = document(tool, DAT_OVERRIDE=conf.name)["dat"]
-        text = run(tool, DAT_OVERRIDE=conf.name).stdout
+        text = tool.run(DAT_OVERRIDE=conf.name).stdout
     check(dat["file"] == conf.name and dat["from_DAT_OVERRIDE"] and dat["readable"], str(dat))
     names = {adapter["name"]: adapter for adapter in dat["adapters"]}
     check(names["ib0"]["line"] == 3 and names["ib0"]["library"] == "libdaplofa.so.2", str(names))
@@ -213,8 +200,10 @@ def test_classes_of_dat(tool):
     check(bits == ["VIP_STATUS_DONE", "VIP_STATUS_FORMAT_ERROR", "VIP_STATUS_OP_RDMA_WRITE"], str(bits))
     for number in ["-2147090391"], ["--", "-2147090391"]:
         check(document(tool, "--error", "dat", *number)["class"] == "DAT_CLASS_ERROR", "as a signed number")
-    text = run(tool, "--error", "dat", "0x80060029").stdout
+    text = tool.run("--error", "dat", "0x80060029").stdout
     check("DAT_INVALID_PARAMETER" in text and "DAT_INVALID_ARG5" in text, text)
 
 
+forget_settings()
+os.environ["VIADUCT_TCP_INTERFACES"] = "lo"  # opens no port to a network
 finish(globals(), Tool("vi-info"))

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from command_line import PATIENCE_S, Running, Terminal, check, finish
+from command_line import PATIENCE_S, Running, Terminal, check, finish, forget_settings, run
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "hosts"))
 from hosts import Hosts, enter  # noqa: E402: the directory is not a package
@@ -40,24 +40,14 @@ class Info:
     def __init__(self):
         self.path, self.ping = sys.argv[1:3]
         self.services = itertools.count(5000)  # nobody else uses this network namespace
-        for name in list(os.environ):
-            if name.startswith("VIADUCT_") and not name.startswith("VIADUCT_TEST_"):
-                del os.environ[name]
+        forget_settings()
 
     def run(self, *options, status=0, **variables):
-        result = subprocess.run([self.path, *options], capture_output=True, text=True, timeout=PATIENCE_S,
-                                env={**os.environ, **variables}, check=False)
-        check(result.returncode == status, f"{options}: ended with {result.returncode}: {result.stdout}{result.stderr}")
-        return result.stdout
-
-    def works_with(self, *command, **variables):
-        result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S,
-                                env={**os.environ, **variables}, check=False)
-        check(result.returncode == 0, f"{command}: {result}")
+        return run([self.path, *options], status, **variables).stdout
 
     def refusal(self, *options):
-        result = subprocess.run([self.path, *options], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-        check(result.returncode == 2 and not result.stdout, f"{options}: {result}")
+        result = run([self.path, *options], status=2)
+        check(not result.stdout, f"{options}: {result}")
         return result.stderr
 
     def why(self, target, works=False, **variables):
@@ -307,7 +297,7 @@ def test_why_tcp_works(info):
         check(str(process) in finding["finding"], str(finding))
         # As the tools, which use the default device for this host. Programs of librpma do not.
         for api in "rpma", "vipl", "dat":
-            info.works_with(info.ping, "--api", api, "--count", "1", f"localhost:{service}", **settings)
+            run([info.ping, "--api", api, "--count", "1", f"localhost:{service}"], **settings)
         info.why(f"localhost:{service}", works=True, **settings)
         check("Give librpma programs the address 10.0.0.1" in info.run("--why", f"localhost:{service}", **settings),
               "no warning")
