@@ -4,11 +4,11 @@
 import os
 import re
 import socket
-import subprocess
 import sys
 
+from command_line import Running, check, finish
+
 HOST = os.environ.get("TEST_HOST", "127.0.0.1")
-PATIENCE_S = 60
 API, PROGRAM = sys.argv[1:]
 RETRY = {"VIADUCT_CONNECT_RETRY_MS": "20000", "VIADUCT_LOG": "info"}
 
@@ -35,32 +35,9 @@ REJECTED = "VipConnectRequest: VIP_REJECT", "DAT_CONNECTION_EVENT_PEER_REJECTED"
 WRONG = "VIADUCT_FAULTS: cannot use 'duplicate=1%', only a list of delay=.* drop=.* seed=N"
 
 
-def check(condition, text):
-    if not condition:
-        raise AssertionError(text)
-
-
-class End:
-    def __init__(self, *arguments, faults=""):
-        self.process = subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                        text=True, env=os.environ | RETRY | {"VIADUCT_FAULTS": faults})
-
-    def finish(self, status):
-        said = self.process.communicate(timeout=PATIENCE_S)[0]
-        check(self.process.returncode == status, f"status {self.process.returncode}: {said}")
-        return said
-
-    def stop(self):
-        self.process.kill()
-        return self.process.communicate(timeout=PATIENCE_S)[0]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
+def end(*arguments, faults=""):
+    """Starts an end, which is a context manager."""
+    return Running([PROGRAM, *arguments], **RETRY, VIADUCT_FAULTS=faults)
 
 
 def is_told(said, texts):
@@ -79,7 +56,7 @@ def port():
 def test_faults_of_messages():
     for faults, texts in OF_MESSAGES.items():
         place = HOST, port()
-        with End("server", *place) as server, End("client", *place, "text", faults=faults) as client:
+        with end("server", *place) as server, end("client", *place, "text", faults=faults) as client:
             said = client.finish(1)
             is_told(said, texts)
             name = faults.split("=")[0]
@@ -90,7 +67,7 @@ def test_faults_of_messages():
 def test_faults_of_calls():
     for faults, texts in OF_CALLS.items():
         place = HOST, port()
-        with End("server", *place), End("client", *place, "text", faults=faults) as client:
+        with end("server", *place), end("client", *place, "text", faults=faults) as client:
             said = client.finish(1)
             is_told(said, texts)
             name, number = faults.split("=")
@@ -99,32 +76,25 @@ def test_faults_of_calls():
 
 def test_requests_are_rejected():
     place = HOST, port()
-    with End("server", *place, faults="reject=50%;seed=3") as server, End("client", *place, "text") as client:
+    with end("server", *place, faults="reject=50%;seed=3") as server, end("client", *place, "text") as client:
         is_told(client.finish(0 if API == "rpma" else 1), REJECTED)
-        said = server.stop()
+        server.kill()
+        said = server.process.stdout.read()
         check("fault injected: reject, request 1 of listener 1\n" in said, said)
 
 
 def test_harmless_faults():
     place = HOST, port()
-    with End("server", *place, faults="delay=1ms+-1ms,seed=9") as server:
-        with End("client", *place, "text", faults="disconnect=after:1000;post=1000") as client:
+    with end("server", *place, faults="delay=1ms+-1ms,seed=9") as server:
+        with end("client", *place, "text", faults="disconnect=after:1000;post=1000") as client:
             check("text\n" in client.finish(0), "the text did not come back")
         server.finish(0)
 
 
 def test_wrong_faults():
-    with End("server", HOST, port(), faults="drop=1%,duplicate=1%") as server:
+    with end("server", HOST, port(), faults="drop=1%,duplicate=1%") as server:
         said = server.finish(1)
         check(re.search(WRONG, said), said)
 
 
-def main():
-    for name, test in list(globals().items()):
-        if name.startswith("test_"):
-            test()
-            print(f"ok {name}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+finish(globals())
