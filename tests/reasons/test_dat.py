@@ -3,7 +3,6 @@
 import concurrent.futures
 import contextlib
 import ctypes
-import itertools
 import os
 import pathlib
 import resource
@@ -13,15 +12,9 @@ import time
 
 import pytest
 
-from two_ends import become_nobody, die, enter_network_namespace, needs_root, run, run_alone, said_once
+from two_ends import NobodyListens, die, run, run_alone, said_once
 
 TIMEOUT_S = 15
-_numbers = itertools.count(10100 + os.getpid() % 400 * 20)  # of services; tests of other kinds use others
-
-
-@pytest.fixture
-def service():
-    return next(_numbers)
 
 
 class End:
@@ -94,30 +87,12 @@ def stopped(pid):
 
 # ---- Connections -----------------------------------------------------------------------------------------------------
 
-def test_no_listener(service):
-    _, log = run(lambda wire: wire.tell(), client_of(service, "NON_PEER_REJECTED"))
-    said_once(log, "endpoint 0x", "DAT_CONNECTION_EVENT_NON_PEER_REJECTED",
-              f": port {service} of 127.0.0.1 has no listener")
-
-
-@needs_root
-def test_listener_of_another_user(service):
-    _, log = run(listener_at(service, prepare=become_nobody), client_of(service, "NON_PEER_REJECTED"))
-    said_once(log, f"port {service}", "the listener belongs to user 65534, this process to user 0")
-
-
-def test_listener_of_another_device(service):
-    _, log = run(listener_at(service, "viaduct-lo1"), client_of(service, "NON_PEER_REJECTED"))
-    said_once(log, f"port {service} of 127.0.0.1", "it has a listener at another device of this host")
-
-
-@needs_root
-def test_listener_in_another_network_namespace(service):
-    def server(wire):
-        enter_network_namespace()
-        listener_at(service)(wire)
-    _, log = run(server, client_of(service, "NON_PEER_REJECTED"))
-    said_once(log, f"port {service} of 127.0.0.1", "in another network namespace")
+class TestNobodyListens(NobodyListens):
+    client_of = staticmethod(client_of)
+    listener_at = staticmethod(listener_at)
+    event = "NON_PEER_REJECTED"
+    words = "endpoint 0x", "DAT_CONNECTION_EVENT_NON_PEER_REJECTED"
+    another_device = "viaduct-lo1"
 
 
 def test_full_backlog_of_the_listener(service):

@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Why an unreliable VI and an endpoint of DAT or librpma are not connected, as both ends log it. On loopback."""
 import importlib
-import itertools
 import os
-import pathlib
-import sys
 
 import pytest
 
 from two_ends import run, said_once
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "matrix"))
-
-_numbers = itertools.count(1024 + os.getpid() % 400 * 20)  # of services; tests of other kinds use others
 APIS = ("dat", "rpma")
 CONFLICT = "VIP_INVALID_RELIABILITY_LEVEL"
 HERE, THERE = "unreliable here, any reliable level at the peer", "any reliable level here, unreliable at the peer"
@@ -23,9 +17,7 @@ def end_of(api, **attributes):
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_an_unreliable_client(api):
-    service = next(_numbers)
-
+def test_an_unreliable_client(service, api):
     def server(wire):
         end = end_of(api)
         end.listen(service)
@@ -43,10 +35,8 @@ def test_an_unreliable_client(api):
 
 @pytest.mark.parametrize("api, event", (("dat", "DAT_CONNECTION_EVENT_NON_PEER_REJECTED"),
                                         ("rpma", "RPMA_CONN_REJECTED")))
-def test_an_unreliable_server(api, event):
+def test_an_unreliable_server(service, api, event):
     """The client has ended, as if it had given up."""
-    service = next(_numbers)
-
     def server(wire):
         end = end_of("vipl", level="UNRELIABLE")
         end.listen(service)

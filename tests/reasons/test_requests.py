@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Why requests fail or are refused, as both ends log it: the mistakes of docs/mistakes.md. In VIPL, whose descriptors
 let a program make most of them. On loopback, or on the backend that VIADUCT_BACKEND names."""
-import itertools
 import os
 import queue
 
 import pytest
 
+from services import free_number
 from test_vipl import End, TIMEOUT_S, hear_of_listener
 from two_ends import run, said_once
 
 ON_LOOPBACK = "VIADUCT_BACKEND" not in os.environ
 if not ON_LOOPBACK:
     os.environ["VIADUCT_CONNECT_RETRY_MS"] = f"{TIMEOUT_S}000"  # the client need not know that there is a listener
-_numbers = itertools.count(28100 + os.getpid() % 400 * 20)
 
 RESERVED = 5
 NO_SUCH_HANDLE = 0x7FFF0
@@ -63,7 +62,7 @@ class Port(End):
 def pair(client, server=lambda port: None, *, lost=True, server_attributes=None, **attributes):
     """Connects two VIs. `client` gets its port and the memory of the server's, (address, handle). `lost`: the
     connection ends then, and both wait for that. Returns the logs of the server and of the client."""
-    service = next(_numbers)
+    service = free_number()
 
     def serve(wire):
         port = Port(**{**attributes, **(server_attributes or {})})
@@ -123,7 +122,6 @@ def test_descriptor_with_an_error(change, result, words):
     place = {}
 
     def client(port, remote):
-        del remote
         print(port.memory[:].address, port.memory.handle, file=open(2, "w", closefd=False), flush=True)
         port.send(change)
     server_log, log = pair(client, max_transfer_size=4096)
@@ -156,7 +154,6 @@ def test_rdma_read_at_the_unreliable_level():
 ])
 def test_descriptor_that_cannot_be_read(offset, handle, words):
     def client(port, remote):
-        del remote
         descriptor = port.descriptor()
         port.post_at(descriptor.address + offset, descriptor.memory_handle if handle is None else handle)
         port.wait_for("POST_DESC")
@@ -165,7 +162,6 @@ def test_descriptor_that_cannot_be_read(offset, handle, words):
 
 def test_descriptor_with_another_tag():
     def client(port, remote):
-        del remote
         ptag = port.nic.create_ptag()
         port.vi.post_send(ptag.descriptor(port.memory[:]))
         port.wait_for("POST_DESC")
@@ -174,7 +170,6 @@ def test_descriptor_with_another_tag():
 
 def test_memory_with_another_tag():
     def client(port, remote):
-        del remote
         memory = port.register(ptag=port.nic.create_ptag())
         port.vi.post_send(port.nic.ptag.descriptor(memory[:]))
         port.wait_for("CONN_LOST")
@@ -183,7 +178,6 @@ def test_memory_with_another_tag():
 
 def test_memory_that_was_deregistered():
     def client(port, remote):
-        del remote
         memory = port.register()
         descriptor = port.nic.ptag.descriptor(memory[:])
         memory.deregister()
@@ -193,7 +187,6 @@ def test_memory_that_was_deregistered():
 
 def test_full_queue():
     def client(port, remote):
-        del remote
         for _ in range(port.nic.query().max_descriptors_per_queue + 1):
             port.vi.post_recv(port.descriptor())
         port.wait_for("VI_OVERRUN")
@@ -202,7 +195,6 @@ def test_full_queue():
 
 def test_send_before_connecting():
     def program(wire):
-        del wire
         port = Port()
         port.send()
         with pytest.raises(port.vipl.DescriptorError):

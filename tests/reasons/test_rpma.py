@@ -1,19 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Why calls and connections of librpma fail, as both ends log it. On loopback."""
-import itertools
 import os
 
 import pytest
 
-from two_ends import become_nobody, die, enter_network_namespace, needs_root, run, run_alone, said_once
+from two_ends import NobodyListens, die, run, run_alone, said_once
 
 TIMEOUT_S = 15
-_numbers = itertools.count(30100 + os.getpid() % 400 * 20)  # of ports; tests of other kinds use others
-
-
-@pytest.fixture
-def service():
-    return next(_numbers)
 
 
 def make_peer(host="127.0.0.1"):
@@ -54,29 +47,12 @@ def listener_at(service, host="127.0.0.1", prepare=lambda: None):
 
 # ---- Connections -----------------------------------------------------------------------------------------------------
 
-def test_no_listener(service):
-    _, log = run(lambda wire: wire.tell(), client_of(service, "REJECTED"))
-    said_once(log, "info: connection 0x", f"Connection rejected: port {service} of 127.0.0.1 has no listener")
-
-
-@needs_root
-def test_listener_of_another_user(service):
-    _, log = run(listener_at(service, prepare=become_nobody), client_of(service, "REJECTED"))
-    said_once(log, "Connection rejected", "the listener belongs to user 65534, this process to user 0")
-
-
-def test_listener_of_another_device(service):
-    _, log = run(listener_at(service, "127.0.0.2"), client_of(service, "REJECTED"))
-    said_once(log, "Connection rejected", "it has a listener at another device of this host")
-
-
-@needs_root
-def test_listener_in_another_network_namespace(service):
-    def server(wire):
-        enter_network_namespace()
-        listener_at(service)(wire)
-    _, log = run(server, client_of(service, "REJECTED"))
-    said_once(log, "Connection rejected", "in another network namespace")
+class TestNobodyListens(NobodyListens):
+    client_of = staticmethod(client_of)
+    listener_at = staticmethod(listener_at)
+    event = "REJECTED"
+    words = "info: connection 0x", "Connection rejected"
+    another_device = "127.0.0.2"
 
 
 def test_rejected_by_the_program(service):

@@ -1,21 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Why calls and connections of VIPL fail, as both ends log it. On loopback."""
-import itertools
 import os
 import pathlib
 import time
 
 import pytest
 
-from two_ends import PATIENCE_S, become_nobody, die, enter_network_namespace, needs_root, run, run_alone, said_once
+from two_ends import PATIENCE_S, NobodyListens, die, run, run_alone, said_once
 
 TIMEOUT_S = 15
-_numbers = itertools.count(20100 + os.getpid() % 400 * 20)  # of services; tests of other kinds use others
-
-
-@pytest.fixture
-def service():
-    return next(_numbers)
 
 
 class End:
@@ -61,7 +54,7 @@ def client_of(service, result, **options):
     return client
 
 
-def deaf_listener(service, name="VINIC", prepare=lambda: None):
+def listener_at(service, name="VINIC", prepare=lambda: None):
     """An end that waits for requests that never come."""
     def server(wire):
         from viaduct import vipl
@@ -75,29 +68,12 @@ def deaf_listener(service, name="VINIC", prepare=lambda: None):
 
 # ---- Connections -----------------------------------------------------------------------------------------------------
 
-def test_no_listener(service):
-    _, log = run(lambda wire: None, client_of(service, "VIP_NO_MATCH"))
-    said_once(log, "info: VipConnectRequest(0x", f": VIP_NO_MATCH: port {service} of 127.0.0.1 has no listener")
-
-
-@needs_root
-def test_listener_of_another_user(service):
-    _, log = run(deaf_listener(service, prepare=become_nobody), client_of(service, "VIP_NO_MATCH"))
-    said_once(log, "VIP_NO_MATCH", f"port {service}", "the listener belongs to user 65534, this process to user 0")
-
-
-def test_listener_of_another_device(service):
-    _, log = run(deaf_listener(service, "VINIC1"), client_of(service, "VIP_NO_MATCH"))
-    said_once(log, f"port {service} of 127.0.0.1", "it has a listener at another device of this host")
-
-
-@needs_root
-def test_listener_in_another_network_namespace(service):
-    def server(wire):
-        enter_network_namespace()
-        deaf_listener(service)(wire)
-    _, log = run(server, client_of(service, "VIP_NO_MATCH"))
-    said_once(log, f"port {service} of 127.0.0.1", "in another network namespace")
+class TestNobodyListens(NobodyListens):
+    client_of = staticmethod(client_of)
+    listener_at = staticmethod(listener_at)
+    event = "VIP_NO_MATCH"
+    words = "info: VipConnectRequest(0x", "VIP_NO_MATCH"
+    another_device = "VINIC1"
 
 
 @pytest.mark.parametrize("attributes, result, reason", [

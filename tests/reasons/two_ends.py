@@ -122,3 +122,36 @@ def said_once(log, *parts):
     lines = [line for line in log.splitlines() if all(part in line for part in parts)]
     assert len(lines) == 1, f"{len(lines)} lines with {parts} in:\n{log}"
     return lines[0]
+
+
+class NobodyListens:
+    """Tests why a client of an API finds no listener. The test file of the API has
+
+    client_of(service, event)    an end that connects and expects this event
+    listener_at(service)         an end that only listens; at another device, or after some preparation
+    event, words                 what the client is told, and what is in the line of its log
+    another_device               the argument for listener_at
+    """
+
+    def check(self, server, service, reason=""):
+        _, log = run(server, self.client_of(service, self.event))
+        said_once(log, *self.words, f": port {service} of 127.0.0.1 has no listener", reason)
+
+    def test_no_listener(self, service):
+        self.check(lambda wire: None, service)
+
+    @needs_root
+    def test_listener_of_another_user(self, service):
+        self.check(self.listener_at(service, prepare=become_nobody), service,
+                   "the listener belongs to user 65534, this process to user 0")
+
+    def test_listener_of_another_device(self, service):
+        self.check(self.listener_at(service, self.another_device), service,
+                   "it has a listener at another device of this host")
+
+    @needs_root
+    def test_listener_in_another_network_namespace(self, service):
+        def server(wire):
+            enter_network_namespace()
+            self.listener_at(service)(wire)
+        self.check(server, service, "in another network namespace")
