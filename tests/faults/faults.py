@@ -7,7 +7,6 @@ PLACE is "guest", for the guest of tests/vm, which the faults break and repair, 
 there is no such place, the exit status is 77, for "skipped"."""
 import contextlib
 import json
-import os
 import pathlib
 import select
 import shutil
@@ -17,30 +16,27 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "hosts"))
 import hosts as namespaces  # noqa: E402, from that directory
+from hosts import PATIENCE_S, SKIPPED, Failed  # noqa: E402
 
-CLIENT, SERVER = 1, 2  # numbers of the hosts
-PATIENCE_S = 60  # a command that takes longer hangs
+CLIENT, SERVER = namespaces.NEAR, namespaces.FAR
 SLACK_S = 2  # for slow machines
 PORT = 7400  # of the server
-SKIPPED = 77
 KINDS = ("cm_id", "qp", "cq", "mr", "pd")  # resources of a process in rdma(8); contexts stay open in librdmacm
 
 
-Failed = namespaces.Failed
-
-
-class Guest:
-    """The hosts of the guest of tests/vm."""
+class Guest(namespaces.Guest):
+    """The hosts of the guest of tests/vm, with RDMA devices."""
     tells_idle_ends = False  # that the link is down
+
+    def __init__(self):
+        super().__init__()
+        self.settings["VIADUCT_BACKEND"] = "verbs"
+
+    def environment(self, host, **settings):
+        return super().environment(host, **{"VIADUCT_DEVICE": None, **settings})
 
     def hurry(self):
         pass
-
-    def __init__(self):
-        os.environ["VIADUCT_BACKEND"] = "verbs"
-
-    def start(self, _, command, **streams):
-        return subprocess.Popen(command, **streams)
 
     def kept(self, process):
         """Returns the RDMA resources that the kernel holds for the process."""
@@ -54,9 +50,6 @@ class Guest:
         while "cm_id" not in self.kept(process):
             if process.poll() is not None:
                 raise Failed("the server has died")
-
-    def cut(self):
-        run("ip", "link", "set", f"veth{SERVER}", "down")
 
     def repair(self):
         run("host-up", str(CLIENT), str(SERVER))
