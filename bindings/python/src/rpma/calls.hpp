@@ -69,33 +69,6 @@ int end(const Objects& objects, Call call) {
     return call_ending(objects, call, RPMA_E_INVAL);
 }
 
-/// Returns the descriptor of an object for other hosts.
-template <class Object>
-py::bytes descriptor_of(const char* name, int (*get_size)(const Object*, std::size_t*),
-                        int (*get)(const Object*, void*), Handle object) {
-    std::string descriptor;
-    check(name, quick({.used = {object}}, [&] {
-              std::size_t size = 0;
-              if (const int result = get_size(pointer<Object>(object), &size); result != 0) return result;
-              descriptor.resize(size);
-              return get(pointer<Object>(object), descriptor.data());
-          }));
-    return descriptor;
-}
-
-/// Returns the private data of an object, which are valid as long as the object exists.
-template <class Object>
-py::bytes private_data_of(const char* name, int (*get)(const Object*, rpma_conn_private_data*), Handle object) {
-    std::string bytes;
-    check(name, quick({.used = {object}}, [&] {
-              rpma_conn_private_data data{};
-              const int result = get(pointer<Object>(object), &data);
-              if (data.ptr != nullptr) bytes.assign(static_cast<const char*>(data.ptr), data.len);
-              return result;
-          }));
-    return bytes;
-}
-
 // ---- Functions of a common shape ---------------------------------------------------------------------------------
 
 template <class Object>
@@ -107,6 +80,50 @@ void bind_delete(py::module_& module, const char* name, int (*call)(Object**), c
             check(name, end({.ended = {handle}}, [&] { return call(&ended); }));
         },
         py::arg(object));
+}
+
+/// Defines the function that returns the descriptor of an object for other hosts.
+template <class Object>
+void bind_descriptor(py::module_& module, const char* name, int (*get_size)(const Object*, std::size_t*),
+                     int (*get)(const Object*, void*), const char* object) {
+    const auto descriptor_of = [=](Handle handle) -> py::bytes {
+        std::string descriptor;
+        check(name, quick({.used = {handle}}, [&] {
+                  std::size_t size = 0;
+                  if (const int result = get_size(pointer<Object>(handle), &size); result != 0) return result;
+                  descriptor.resize(size);
+                  return get(pointer<Object>(handle), descriptor.data());
+              }));
+        return descriptor;
+    };
+    module.def(name, descriptor_of, py::arg(object));
+}
+
+/// Defines the function that makes an object of a descriptor.
+template <class Object>
+void bind_from_descriptor(py::module_& module, const char* name, int (*make)(const void*, std::size_t, Object**)) {
+    const auto from_descriptor = [=](const py::bytes& desc) {
+        const std::string_view bytes = desc;
+        return output_of<Object*>(name, [=](Object** made) { return make(bytes.data(), bytes.size(), made); });
+    };
+    module.def(name, from_descriptor, py::arg("desc"));
+}
+
+/// Defines the function that returns the private data of an object, which are valid as long as the object exists.
+template <class Object>
+void bind_private_data(py::module_& module, const char* name, int (*get)(const Object*, rpma_conn_private_data*),
+                       const char* object) {
+    const auto private_data_of = [=](Handle handle) -> py::bytes {
+        std::string bytes;
+        check(name, quick({.used = {handle}}, [&] {
+                  rpma_conn_private_data data{};
+                  const int result = get(pointer<Object>(handle), &data);
+                  if (data.ptr != nullptr) bytes.assign(static_cast<const char*>(data.ptr), data.len);
+                  return result;
+              }));
+        return bytes;
+    };
+    module.def(name, private_data_of, py::arg(object));
 }
 
 /// How Python passes an argument of C: pointers to objects as handles, contexts and enumerations as numbers.

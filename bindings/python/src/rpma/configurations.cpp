@@ -2,44 +2,24 @@
 // Configurations of peers, shared receive queues and connections.
 #include "calls.hpp"
 
-namespace viaduct::python::rpma {
-namespace {
-
-void bind_peer_cfg(py::module_& module) {
+void viaduct::python::rpma::bind_configurations(py::module_& module) {
     bind_getter(module, "rpma_peer_cfg_new", &rpma_peer_cfg_new);
     bind_delete(module, "rpma_peer_cfg_delete", &rpma_peer_cfg_delete, "pcfg");
     bind_call(module, "rpma_peer_cfg_set_direct_write_to_pmem", &rpma_peer_cfg_set_direct_write_to_pmem, "pcfg",
               "supported");
     bind_getter(module, "rpma_peer_cfg_get_direct_write_to_pmem", &rpma_peer_cfg_get_direct_write_to_pmem, "pcfg");
     bind_getter(module, "rpma_peer_cfg_get_descriptor_size", &rpma_peer_cfg_get_descriptor_size, "pcfg");
-    module.def(
-        "rpma_peer_cfg_get_descriptor",
-        [](Handle pcfg) {
-            return descriptor_of<rpma_peer_cfg>("rpma_peer_cfg_get_descriptor", &rpma_peer_cfg_get_descriptor_size,
-                                                &rpma_peer_cfg_get_descriptor, pcfg);
-        },
-        py::arg("pcfg"));
-    module.def(
-        "rpma_peer_cfg_from_descriptor",
-        [](const py::bytes& desc) {
-            const std::string_view bytes = desc;
-            return output_of<rpma_peer_cfg*>("rpma_peer_cfg_from_descriptor", [=](rpma_peer_cfg** pcfg) {
-                return rpma_peer_cfg_from_descriptor(bytes.data(), bytes.size(), pcfg);
-            });
-        },
-        py::arg("desc"));
-}
+    bind_descriptor(module, "rpma_peer_cfg_get_descriptor", &rpma_peer_cfg_get_descriptor_size,
+                    &rpma_peer_cfg_get_descriptor, "pcfg");
+    bind_from_descriptor(module, "rpma_peer_cfg_from_descriptor", &rpma_peer_cfg_from_descriptor);
 
-void bind_srq_cfg(py::module_& module) {
     bind_getter(module, "rpma_srq_cfg_new", &rpma_srq_cfg_new);
     bind_delete(module, "rpma_srq_cfg_delete", &rpma_srq_cfg_delete, "cfg");
     bind_call(module, "rpma_srq_cfg_set_rq_size", &rpma_srq_cfg_set_rq_size, "cfg", "rq_size");
     bind_getter(module, "rpma_srq_cfg_get_rq_size", &rpma_srq_cfg_get_rq_size, "cfg");
     bind_call(module, "rpma_srq_cfg_set_rcq_size", &rpma_srq_cfg_set_rcq_size, "cfg", "rcq_size");
     bind_getter(module, "rpma_srq_cfg_get_rcq_size", &rpma_srq_cfg_get_rcq_size, "cfg");
-}
 
-void bind_conn_cfg(py::module_& module) {
     bind_getter(module, "rpma_conn_cfg_new", &rpma_conn_cfg_new);
     bind_delete(module, "rpma_conn_cfg_delete", &rpma_conn_cfg_delete, "cfg");
     bind_call(module, "rpma_conn_cfg_set_timeout", &rpma_conn_cfg_set_timeout, "cfg", "timeout_ms");
@@ -57,13 +37,3 @@ void bind_conn_cfg(py::module_& module) {
     bind_getter(module, "rpma_conn_cfg_get_srq", &rpma_conn_cfg_get_srq, "cfg");
     bind_call(module, "rpma_conn_cfg_set_srq", &rpma_conn_cfg_set_srq, "cfg", "srq");
 }
-
-}  // namespace
-
-void bind_configurations(py::module_& module) {
-    bind_peer_cfg(module);
-    bind_srq_cfg(module);
-    bind_conn_cfg(module);
-}
-
-}  // namespace viaduct::python::rpma

@@ -27,14 +27,6 @@ Handle ep_next_conn_req(Handle ep, Handle cfg, Seconds timeout) {
     });
 }
 
-void bind_ep(py::module_& module) {
-    bind_output(module, "rpma_ep_listen", &rpma_ep_listen, "peer", "addr", "port");
-    bind_delete(module, "rpma_ep_shutdown", &rpma_ep_shutdown, "ep");
-    bind_getter(module, "rpma_ep_get_fd", &rpma_ep_get_fd, "ep");
-    module.def("rpma_ep_next_conn_req", &ep_next_conn_req, py::arg("ep"), py::arg("cfg"),
-               py::arg("timeout") = py::none());
-}
-
 // ---- Requests for connections ------------------------------------------------------------------------------------
 
 Handle conn_req_new(Handle peer, const char* addr, const char* port, Handle cfg) {
@@ -56,17 +48,6 @@ Handle conn_req_connect(Handle req, const std::optional<py::bytes>& pdata) {
         auto* request = pointer<rpma_conn_req>(req);
         return end({.ended = {req}}, [&] { return rpma_conn_req_connect(&request, pdata ? &data : nullptr, conn); });
     });
-}
-
-py::bytes conn_req_get_private_data(Handle req) {
-    return private_data_of<rpma_conn_req>("rpma_conn_req_get_private_data", &rpma_conn_req_get_private_data, req);
-}
-
-void bind_conn_req(py::module_& module) {
-    module.def("rpma_conn_req_new", &conn_req_new, py::arg("peer"), py::arg("addr"), py::arg("port"), py::arg("cfg"));
-    bind_delete(module, "rpma_conn_req_delete", &rpma_conn_req_delete, "req");
-    module.def("rpma_conn_req_connect", &conn_req_connect, py::arg("req"), py::arg("pdata"));
-    module.def("rpma_conn_req_get_private_data", &conn_req_get_private_data, py::arg("req"));
 }
 
 // ---- Connections -------------------------------------------------------------------------------------------------
@@ -94,10 +75,6 @@ py::tuple conn_wait(Handle conn, Int flags, Seconds timeout) {
     return py::make_tuple(cq, is_rcq);
 }
 
-py::bytes conn_get_private_data(Handle conn) {
-    return private_data_of<rpma_conn>("rpma_conn_get_private_data", &rpma_conn_get_private_data, conn);
-}
-
 void conn_disconnect(Handle conn) {
     check("rpma_conn_disconnect",
           unlocked({.used = {conn}}, [=] { return rpma_conn_disconnect(pointer<rpma_conn>(conn)); }));
@@ -115,24 +92,6 @@ void conn_delete(Handle conn) {
     check("rpma_conn_delete", end({.ended = {conn, plain(cq), plain(rcq)}}, [&] { return rpma_conn_delete(&ended); }));
 }
 
-void bind_conn(py::module_& module) {
-    module.def(
-        "rpma_utils_conn_event_2str",
-        [](Int event) { return rpma_utils_conn_event_2str(static_cast<rpma_conn_event>(event.value)); },
-        py::arg("conn_event"));
-    module.def("rpma_conn_next_event", &conn_next_event, py::arg("conn"), py::arg("timeout") = py::none());
-    bind_getter(module, "rpma_conn_get_event_fd", &rpma_conn_get_event_fd, "conn");
-    module.def("rpma_conn_get_private_data", &conn_get_private_data, py::arg("conn"));
-    bind_call(module, "rpma_conn_apply_remote_peer_cfg", &rpma_conn_apply_remote_peer_cfg, "conn", "pcfg");
-    bind_getter(module, "rpma_conn_get_qp_num", &rpma_conn_get_qp_num, "conn");
-    bind_getter(module, "rpma_conn_get_cq", &rpma_conn_get_cq, "conn");
-    bind_getter(module, "rpma_conn_get_rcq", &rpma_conn_get_rcq, "conn");
-    module.def("rpma_conn_wait", &conn_wait, py::arg("conn"), py::arg("flags") = 0, py::arg("timeout") = py::none());
-    bind_getter(module, "rpma_conn_get_compl_fd", &rpma_conn_get_compl_fd, "conn");
-    module.def("rpma_conn_disconnect", &conn_disconnect, py::arg("conn"));
-    module.def("rpma_conn_delete", &conn_delete, py::arg("conn"));
-}
-
 // ---- Shared receive queues ---------------------------------------------------------------------------------------
 
 /// The completion queue of a shared receive queue is destroyed with it.
@@ -143,19 +102,39 @@ void srq_delete(Handle srq) {
     check("rpma_srq_delete", end({.ended = {srq, plain(rcq)}}, [&] { return rpma_srq_delete(&ended); }));
 }
 
-void bind_srq(py::module_& module) {
-    bind_output(module, "rpma_srq_new", &rpma_srq_new, "peer", "cfg");
-    module.def("rpma_srq_delete", &srq_delete, py::arg("srq"));
-    bind_getter(module, "rpma_srq_get_rcq", &rpma_srq_get_rcq, "srq");
-}
-
 }  // namespace
 
 void bind_connections(py::module_& module) {
-    bind_ep(module);
-    bind_conn_req(module);
-    bind_conn(module);
-    bind_srq(module);
+    bind_output(module, "rpma_ep_listen", &rpma_ep_listen, "peer", "addr", "port");
+    bind_delete(module, "rpma_ep_shutdown", &rpma_ep_shutdown, "ep");
+    bind_getter(module, "rpma_ep_get_fd", &rpma_ep_get_fd, "ep");
+    module.def("rpma_ep_next_conn_req", &ep_next_conn_req, py::arg("ep"), py::arg("cfg"),
+               py::arg("timeout") = py::none());
+
+    module.def("rpma_conn_req_new", &conn_req_new, py::arg("peer"), py::arg("addr"), py::arg("port"), py::arg("cfg"));
+    bind_delete(module, "rpma_conn_req_delete", &rpma_conn_req_delete, "req");
+    module.def("rpma_conn_req_connect", &conn_req_connect, py::arg("req"), py::arg("pdata"));
+    bind_private_data(module, "rpma_conn_req_get_private_data", &rpma_conn_req_get_private_data, "req");
+
+    module.def(
+        "rpma_utils_conn_event_2str",
+        [](Int event) { return rpma_utils_conn_event_2str(static_cast<rpma_conn_event>(event.value)); },
+        py::arg("conn_event"));
+    module.def("rpma_conn_next_event", &conn_next_event, py::arg("conn"), py::arg("timeout") = py::none());
+    bind_getter(module, "rpma_conn_get_event_fd", &rpma_conn_get_event_fd, "conn");
+    bind_private_data(module, "rpma_conn_get_private_data", &rpma_conn_get_private_data, "conn");
+    bind_call(module, "rpma_conn_apply_remote_peer_cfg", &rpma_conn_apply_remote_peer_cfg, "conn", "pcfg");
+    bind_getter(module, "rpma_conn_get_qp_num", &rpma_conn_get_qp_num, "conn");
+    bind_getter(module, "rpma_conn_get_cq", &rpma_conn_get_cq, "conn");
+    bind_getter(module, "rpma_conn_get_rcq", &rpma_conn_get_rcq, "conn");
+    module.def("rpma_conn_wait", &conn_wait, py::arg("conn"), py::arg("flags") = 0, py::arg("timeout") = py::none());
+    bind_getter(module, "rpma_conn_get_compl_fd", &rpma_conn_get_compl_fd, "conn");
+    module.def("rpma_conn_disconnect", &conn_disconnect, py::arg("conn"));
+    module.def("rpma_conn_delete", &conn_delete, py::arg("conn"));
+
+    bind_output(module, "rpma_srq_new", &rpma_srq_new, "peer", "cfg");
+    module.def("rpma_srq_delete", &srq_delete, py::arg("srq"));
+    bind_getter(module, "rpma_srq_get_rcq", &rpma_srq_get_rcq, "srq");
 }
 
 }  // namespace viaduct::python::rpma

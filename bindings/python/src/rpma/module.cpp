@@ -7,27 +7,22 @@
 namespace viaduct::python::rpma {
 namespace {
 
-void bind_devices(py::module_& module) {
-    module.def(
-        "rpma_err_2str", [](Int ret) { return rpma_err_2str(ret); }, py::arg("ret"));
-    bind_output(module, "rpma_utils_get_ibv_context", &rpma_utils_get_ibv_context, "addr", "type");
-    bind_output(module, "rpma_utils_ibv_context_is_odp_capable", &rpma_utils_ibv_context_is_odp_capable, "ibv_ctx");
-    bind_output(module, "rpma_peer_new", &rpma_peer_new, "ibv_ctx");
-    bind_delete(module, "rpma_peer_delete", &rpma_peer_delete, "peer");
-}
-
 const Constant constants[] = {
 #include "rpma_constants.inc"
 };
 
 }  // namespace
-
 }  // namespace viaduct::python::rpma
 
 PYBIND11_MODULE(_rpma, module) {
     using namespace viaduct::python::rpma;
     define(module, constants);
-    bind_devices(module);
+    module.def(
+        "rpma_err_2str", [](Int ret) { return rpma_err_2str(ret); }, pybind11::arg("ret"));
+    bind_output(module, "rpma_utils_get_ibv_context", &rpma_utils_get_ibv_context, "addr", "type");
+    bind_output(module, "rpma_utils_ibv_context_is_odp_capable", &rpma_utils_ibv_context_is_odp_capable, "ibv_ctx");
+    bind_output(module, "rpma_peer_new", &rpma_peer_new, "ibv_ctx");
+    bind_delete(module, "rpma_peer_delete", &rpma_peer_delete, "peer");
     bind_configurations(module);
     bind_memory(module);
     bind_connections(module);

@@ -6,8 +6,6 @@
 namespace viaduct::python::rpma {
 namespace {
 
-// ---- Posts -------------------------------------------------------------------------------------------------------
-
 void atomic_write(Handle conn, Handle dst, Size dst_offset, const py::bytes& src, Int flags, Context op_context) {
     const std::string_view bytes = src;
     if (bytes.size() != RPMA_ATOMIC_WRITE_ALIGNMENT) throw py::value_error("an atomic write has 8 bytes");
@@ -16,26 +14,6 @@ void atomic_write(Handle conn, Handle dst, Size dst_offset, const py::bytes& src
                                        flags, pointer<void>(op_context));
           }));
 }
-
-void bind_posts(py::module_& module) {
-    bind_call<5>(module, "rpma_read", &rpma_read, "conn", "dst", "dst_offset", "src", "src_offset", "len", "flags",
-                 "op_context");
-    bind_call<5>(module, "rpma_write", &rpma_write, "conn", "dst", "dst_offset", "src", "src_offset", "len", "flags",
-                 "op_context");
-    bind_call<5>(module, "rpma_write_with_imm", &rpma_write_with_imm, "conn", "dst", "dst_offset", "src", "src_offset",
-                 "len", "flags", "imm", "op_context");
-    module.def("rpma_atomic_write", &atomic_write, py::arg("conn"), py::arg("dst"), py::arg("dst_offset"),
-               py::arg("src"), py::arg("flags"), py::arg("op_context"));
-    bind_call(module, "rpma_flush", &rpma_flush, "conn", "dst", "dst_offset", "len", "type", "flags", "op_context");
-    bind_call<3>(module, "rpma_send", &rpma_send, "conn", "src", "offset", "len", "flags", "op_context");
-    bind_call<3>(module, "rpma_send_with_imm", &rpma_send_with_imm, "conn", "src", "offset", "len", "flags", "imm",
-                 "op_context");
-    bind_call<3>(module, "rpma_recv", &rpma_recv, "conn", "dst", "offset", "len", "op_context");
-    bind_call<3>(module, "rpma_conn_req_recv", &rpma_conn_req_recv, "req", "dst", "offset", "len", "op_context");
-    bind_call<3>(module, "rpma_srq_recv", &rpma_srq_recv, "srq", "dst", "offset", "len", "op_context");
-}
-
-// ---- Completions -------------------------------------------------------------------------------------------------
 
 /// Returns all available completions, up to num_entries. An empty queue is not an error here.
 py::list cq_get_wc(Handle cq, Int num_entries) {
@@ -66,7 +44,25 @@ void bind_field(py::class_<ibv_wc>& type, const char* name) {
     type.def_property_readonly(name, [](const ibv_wc& self) { return plain(self.*member); });
 }
 
-void bind_completions(py::module_& module) {
+}  // namespace
+
+void bind_operations(py::module_& module) {
+    bind_call<5>(module, "rpma_read", &rpma_read, "conn", "dst", "dst_offset", "src", "src_offset", "len", "flags",
+                 "op_context");
+    bind_call<5>(module, "rpma_write", &rpma_write, "conn", "dst", "dst_offset", "src", "src_offset", "len", "flags",
+                 "op_context");
+    bind_call<5>(module, "rpma_write_with_imm", &rpma_write_with_imm, "conn", "dst", "dst_offset", "src", "src_offset",
+                 "len", "flags", "imm", "op_context");
+    module.def("rpma_atomic_write", &atomic_write, py::arg("conn"), py::arg("dst"), py::arg("dst_offset"),
+               py::arg("src"), py::arg("flags"), py::arg("op_context"));
+    bind_call(module, "rpma_flush", &rpma_flush, "conn", "dst", "dst_offset", "len", "type", "flags", "op_context");
+    bind_call<3>(module, "rpma_send", &rpma_send, "conn", "src", "offset", "len", "flags", "op_context");
+    bind_call<3>(module, "rpma_send_with_imm", &rpma_send_with_imm, "conn", "src", "offset", "len", "flags", "imm",
+                 "op_context");
+    bind_call<3>(module, "rpma_recv", &rpma_recv, "conn", "dst", "offset", "len", "op_context");
+    bind_call<3>(module, "rpma_conn_req_recv", &rpma_conn_req_recv, "req", "dst", "offset", "len", "op_context");
+    bind_call<3>(module, "rpma_srq_recv", &rpma_srq_recv, "srq", "dst", "offset", "len", "op_context");
+
     py::class_<ibv_wc> type(module, "ibv_wc");
     type.def(py::init<>());
     bind_field<&ibv_wc::wr_id>(type, "wr_id");
@@ -81,13 +77,6 @@ void bind_completions(py::module_& module) {
     module.def("rpma_cq_get_wc", &cq_get_wc, py::arg("cq"), py::arg("num_entries"));
     module.def("rpma_cq_wait", &cq_wait, py::arg("cq"), py::arg("timeout") = py::none());
     bind_getter(module, "rpma_cq_get_fd", &rpma_cq_get_fd, "cq");
-}
-
-}  // namespace
-
-void bind_operations(py::module_& module) {
-    bind_posts(module);
-    bind_completions(module);
 }
 
 }  // namespace viaduct::python::rpma
