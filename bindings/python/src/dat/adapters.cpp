@@ -31,23 +31,6 @@ py::list list_providers(DAT_COUNT max_to_return) {
     return providers;
 }
 
-void add_registry(py::module_& module) {
-    module.def("dat_registry_list_providers", &list_providers);
-    module.def("dat_registry_add_provider", [](Handle provider, const py::dict& fields) {
-        const DAT_PROVIDER_INFO info = from_dict<DAT_PROVIDER_INFO>(fields);
-        VIADUCT_DAT_CALL(dat_registry_add_provider, reinterpret_cast<const DAT_PROVIDER*>(provider), &info);
-    });
-    module.def("dat_registry_remove_provider", [](Handle provider, const py::dict& fields) {
-        const DAT_PROVIDER_INFO info = from_dict<DAT_PROVIDER_INFO>(fields);
-        VIADUCT_DAT_CALL(dat_registry_remove_provider, reinterpret_cast<const DAT_PROVIDER*>(provider), &info);
-    });
-    module.def("dat_registry_providers_related", [](std::string name, std::string other) {
-        DAT_HA_RELATIONSHIP relationship{};
-        VIADUCT_DAT_CALL(dat_registry_providers_related, name.data(), other.data(), &relationship);
-        return static_cast<int>(relationship);
-    });
-}
-
 py::tuple open(std::string name, DAT_COUNT async_evd_min_qlen, Handle async_evd, DAT_UINT32 major, DAT_UINT32 minor,
                bool thread_safety) {
     DAT_EVD_HANDLE evd = to_dat(async_evd);
@@ -92,7 +75,24 @@ Objects ended_with(Handle ia) {
     return {.ended = {ia, to_python(evd)}};
 }
 
-void add_ia(py::module_& module) {
+}  // namespace
+
+void add_adapters(py::module_& module) {
+    module.def("dat_registry_list_providers", &list_providers);
+    module.def("dat_registry_add_provider", [](Handle provider, const py::dict& fields) {
+        const DAT_PROVIDER_INFO info = from_dict<DAT_PROVIDER_INFO>(fields);
+        VIADUCT_DAT_CALL(dat_registry_add_provider, reinterpret_cast<const DAT_PROVIDER*>(provider), &info);
+    });
+    module.def("dat_registry_remove_provider", [](Handle provider, const py::dict& fields) {
+        const DAT_PROVIDER_INFO info = from_dict<DAT_PROVIDER_INFO>(fields);
+        VIADUCT_DAT_CALL(dat_registry_remove_provider, reinterpret_cast<const DAT_PROVIDER*>(provider), &info);
+    });
+    module.def("dat_registry_providers_related", [](std::string name, std::string other) {
+        DAT_HA_RELATIONSHIP relationship{};
+        VIADUCT_DAT_CALL(dat_registry_providers_related, name.data(), other.data(), &relationship);
+        return static_cast<int>(relationship);
+    });
+
     module.def("dat_ia_openv", &open);
     module.def("dat_ia_query", &query);
     module.def("dat_ia_close", [](Handle ia, int flags) {
@@ -105,9 +105,7 @@ void add_ia(py::module_& module) {
         check("dat_ib_close_query", end(ended_with(ia), [&] { return dat_ib_close_query(to_dat(ia)); }));
     });
     def_output(module, "dats_get_ia_handle", &dats_get_ia_handle);
-}
 
-void add_objects(py::module_& module) {
     def_output(module, "dat_get_handle_type", &dat_get_handle_type);
     module.def("dat_set_consumer_context", [](Handle handle, DAT_UINT64 value) {
         DAT_CONTEXT context;
@@ -124,14 +122,6 @@ void add_objects(py::module_& module) {
         VIADUCT_DAT_CALL(dat_strerror, result, &type, &subtype);
         return py::make_tuple(type, subtype);
     });
-}
-
-}  // namespace
-
-void add_adapters(py::module_& module) {
-    add_registry(module);
-    add_ia(module);
-    add_objects(module);
 }
 
 }  // namespace viaduct::python::dat

@@ -146,7 +146,6 @@ inline void def_free(py::module_& module, const char* name, DAT_RETURN (*functio
 DAT_TIMEOUT microseconds(Seconds timeout);
 
 // Each adds the bindings in its file.
-void add_constants(py::module_& module);
 void add_adapters(py::module_& module);
 void add_memory(py::module_& module);
 void add_events(py::module_& module);

@@ -69,7 +69,9 @@ void common_connect(Handle ep, const py::tuple& address, Seconds timeout, std::s
     VIADUCT_DAT_CALL(dat_ep_common_connect, to_dat(ep), remote.get(), limit, size_of(data), data_of(data));
 }
 
-void add_ep(py::module_& module) {
+}  // namespace
+
+void add_endpoints(py::module_& module) {
     module.def("dat_ep_create", &create);
     module.def("dat_ep_create_with_srq", &create_with_srq);
     def_output(module, "dat_ep_query", &dat_ep_query);
@@ -83,9 +85,7 @@ void add_ep(py::module_& module) {
     def_call(module, "dat_ep_disconnect", &dat_ep_disconnect);
     def_call(module, "dat_ep_reset", &dat_ep_reset);
     def_free(module, "dat_ep_free", &dat_ep_free);
-}
 
-void add_srq(py::module_& module) {
     module.def("dat_srq_create", [](Handle ia, Handle pz, const py::dict& fields) {
         DAT_SRQ_ATTR attributes = from_dict<DAT_SRQ_ATTR>(fields);
         DAT_SRQ_HANDLE srq = DAT_HANDLE_NULL;
@@ -96,13 +96,6 @@ void add_srq(py::module_& module) {
     def_call(module, "dat_srq_resize", &dat_srq_resize);
     def_call(module, "dat_srq_set_lw", &dat_srq_set_lw);
     def_free(module, "dat_srq_free", &dat_srq_free);
-}
-
-}  // namespace
-
-void add_endpoints(py::module_& module) {
-    add_ep(module);
-    add_srq(module);
 }
 
 }  // namespace viaduct::python::dat

@@ -8,12 +8,6 @@
 namespace viaduct::python::dat {
 namespace {
 
-void add_zones(py::module_& module) {
-    def_output(module, "dat_pz_create", &dat_pz_create);
-    def_output(module, "dat_pz_query", &dat_pz_query);
-    def_free(module, "dat_pz_free", &dat_pz_free);
-}
-
 /// Returns the description of a region: an address or, for DAT_MEM_TYPE_LMR, a handle. The cookie of shared memory is
 /// used only during the call.
 DAT_REGION_DESCRIPTION describe(int type, Handle region, const py::bytes& shared_memory_id,
@@ -43,18 +37,6 @@ py::tuple create_lmr(Handle ia, int type, Handle region, DAT_VLEN length, Handle
     return py::make_tuple(to_python(lmr), lmr_context, rmr_context, registered_length, registered_address);
 }
 
-void add_lmr(py::module_& module) {
-    module.def("dat_lmr_create", &create_lmr);
-    def_output(module, "dat_lmr_query", &dat_lmr_query);
-    def_free(module, "dat_lmr_free", &dat_lmr_free);
-    module.def("dat_lmr_sync_rdma_read", [](Handle ia, LmrTriplets segments) {
-        VIADUCT_DAT_CALL(dat_lmr_sync_rdma_read, to_dat(ia), segments.data(), segments.size());
-    });
-    module.def("dat_lmr_sync_rdma_write", [](Handle ia, LmrTriplets segments) {
-        VIADUCT_DAT_CALL(dat_lmr_sync_rdma_write, to_dat(ia), segments.data(), segments.size());
-    });
-}
-
 DAT_RMR_CONTEXT bind(Handle rmr, Handle lmr, const DAT_LMR_TRIPLET& segment, int privileges, int va_type, Handle ep,
                      DAT_UINT64 cookie, int flags) {
     DAT_RMR_CONTEXT context = 0;
@@ -64,20 +46,28 @@ DAT_RMR_CONTEXT bind(Handle rmr, Handle lmr, const DAT_LMR_TRIPLET& segment, int
     return context;
 }
 
-void add_rmr(py::module_& module) {
+}  // namespace
+
+void add_memory(py::module_& module) {
+    def_output(module, "dat_pz_create", &dat_pz_create);
+    def_output(module, "dat_pz_query", &dat_pz_query);
+    def_free(module, "dat_pz_free", &dat_pz_free);
+
+    module.def("dat_lmr_create", &create_lmr);
+    def_output(module, "dat_lmr_query", &dat_lmr_query);
+    def_free(module, "dat_lmr_free", &dat_lmr_free);
+    module.def("dat_lmr_sync_rdma_read", [](Handle ia, LmrTriplets segments) {
+        VIADUCT_DAT_CALL(dat_lmr_sync_rdma_read, to_dat(ia), segments.data(), segments.size());
+    });
+    module.def("dat_lmr_sync_rdma_write", [](Handle ia, LmrTriplets segments) {
+        VIADUCT_DAT_CALL(dat_lmr_sync_rdma_write, to_dat(ia), segments.data(), segments.size());
+    });
+
     def_output(module, "dat_rmr_create", &dat_rmr_create);
     def_output(module, "dat_rmr_create_for_ep", &dat_rmr_create_for_ep);
     module.def("dat_rmr_bind", &bind);
     def_output(module, "dat_rmr_query", &dat_rmr_query);
     def_free(module, "dat_rmr_free", &dat_rmr_free);
-}
-
-}  // namespace
-
-void add_memory(py::module_& module) {
-    add_zones(module);
-    add_lmr(module);
-    add_rmr(module);
 }
 
 }  // namespace viaduct::python::dat

@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // viaduct._dat: every call of DAT 2.0 and of its InfiniBand extension under its C name.
+#include <dat2/dat_registry.h>
+
 #include <cmath>
 
+#include "constants.hpp"
 #include "dat.hpp"
 
 namespace viaduct::python::dat {
+namespace {
+
+const Constant constants[] = {
+#include "dat_constants.inc"
+};
+
+}  // namespace
 
 DAT_TIMEOUT microseconds(Seconds timeout) {
     if (!checked(timeout)) return DAT_TIMEOUT_INFINITE;
@@ -15,7 +25,7 @@ DAT_TIMEOUT microseconds(Seconds timeout) {
 
 PYBIND11_MODULE(_dat, module) {
     using namespace viaduct::python::dat;
-    add_constants(module);
+    define(module, constants);
     add_adapters(module);
     add_memory(module);
     add_events(module);

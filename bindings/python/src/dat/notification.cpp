@@ -63,7 +63,7 @@ void forget(Matches matches) {
     }
 }
 
-Handle create(Handle ia, const py::object& callable) {
+Handle create_cno(Handle ia, const py::object& callable) {
     const Handle number = remember(0, callable);
     DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
     const DAT_RETURN result =
@@ -90,7 +90,7 @@ py::object proxy_of(const DAT_CNO_PARAM& param) {
     return found == agents().end() ? py::none() : found->second.callable;
 }
 
-py::dict query(Handle cno, int mask) {
+py::dict query_cno(Handle cno, int mask) {
     DAT_CNO_PARAM param{};
     VIADUCT_DAT_CALL(dat_cno_query, to_dat(cno), static_cast<DAT_CNO_PARAM_MASK>(mask), &param);
     py::dict fields;
@@ -101,7 +101,7 @@ py::dict query(Handle cno, int mask) {
 }
 
 /// DAT reports a timeout as an empty queue.
-Handle wait(Handle cno, Seconds timeout) {
+Handle wait_for_cno(Handle cno, Seconds timeout) {
     DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
     DAT_RETURN result = DAT_SUCCESS;
     wait_in_slices(timeout, [&](std::chrono::microseconds slice) {
@@ -144,7 +144,7 @@ void forget_agents_of_the_gone() {
 }
 
 void add_notification(py::module_& module) {
-    module.def("dat_cno_create", &create);
+    module.def("dat_cno_create", &create_cno);
     module.def("dat_cno_fd_create", [](Handle ia) {
         DAT_FD fd = -1;
         DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
@@ -152,8 +152,8 @@ void add_notification(py::module_& module) {
         return py::make_tuple(fd, to_python(cno));
     });
     module.def("dat_cno_modify_agent", &modify_agent);
-    module.def("dat_cno_query", &query);
-    module.def("dat_cno_wait", &wait);
+    module.def("dat_cno_query", &query_cno);
+    module.def("dat_cno_wait", &wait_for_cno);
     module.def("dat_cno_trigger", &trigger);
     module.def("dat_cno_free", [](Handle cno) {
         check("dat_cno_free", end({.ended = {cno}}, [&] { return dat_cno_free(to_dat(cno)); }));

@@ -5,37 +5,6 @@
 namespace viaduct::python::dat {
 namespace {
 
-void add_psp(py::module_& module) {
-    def_output(module, "dat_psp_create", &dat_psp_create);
-    module.def("dat_psp_create_any", [](Handle ia, Handle evd, int flags) {
-        DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
-        DAT_CONN_QUAL conn_qual = 0;
-        VIADUCT_DAT_CALL(dat_psp_create_any, to_dat(ia), &conn_qual, to_dat(evd), static_cast<DAT_PSP_FLAGS>(flags),
-                         &psp);
-        return py::make_tuple(conn_qual, to_python(psp));
-    });
-    def_output(module, "dat_psp_query", &dat_psp_query);
-    def_free(module, "dat_psp_free", &dat_psp_free);
-}
-
-void add_rsp(py::module_& module) {
-    def_output(module, "dat_rsp_create", &dat_rsp_create);
-    def_output(module, "dat_rsp_query", &dat_rsp_query);
-    def_free(module, "dat_rsp_free", &dat_rsp_free);
-}
-
-void add_csp(py::module_& module) {
-    module.def("dat_csp_create", [](Handle ia, const py::dict& communicator, const py::tuple& address, Handle evd) {
-        DAT_COMM comm = from_dict<DAT_COMM>(communicator);
-        SocketAddress local(address);
-        DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
-        VIADUCT_DAT_CALL(dat_csp_create, to_dat(ia), &comm, local.get(), to_dat(evd), &csp);
-        return to_python(csp);
-    });
-    def_output(module, "dat_csp_query", &dat_csp_query);
-    def_free(module, "dat_csp_free", &dat_csp_free);
-}
-
 /// Returns the endpoint that a service point provided for a request. Requires the GIL.
 Handle endpoint_of(Handle cr) {
     DAT_CR_PARAM param{};
@@ -61,20 +30,38 @@ void hand_off(Handle cr, DAT_CONN_QUAL handoff) {
     check("dat_cr_handoff", end(objects, [&] { return dat_cr_handoff(to_dat(cr), handoff); }));
 }
 
-void add_cr(py::module_& module) {
+}  // namespace
+
+void add_service_points(py::module_& module) {
+    def_output(module, "dat_psp_create", &dat_psp_create);
+    module.def("dat_psp_create_any", [](Handle ia, Handle evd, int flags) {
+        DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+        DAT_CONN_QUAL conn_qual = 0;
+        VIADUCT_DAT_CALL(dat_psp_create_any, to_dat(ia), &conn_qual, to_dat(evd), static_cast<DAT_PSP_FLAGS>(flags),
+                         &psp);
+        return py::make_tuple(conn_qual, to_python(psp));
+    });
+    def_output(module, "dat_psp_query", &dat_psp_query);
+    def_free(module, "dat_psp_free", &dat_psp_free);
+
+    def_output(module, "dat_rsp_create", &dat_rsp_create);
+    def_output(module, "dat_rsp_query", &dat_rsp_query);
+    def_free(module, "dat_rsp_free", &dat_rsp_free);
+
+    module.def("dat_csp_create", [](Handle ia, const py::dict& communicator, const py::tuple& address, Handle evd) {
+        DAT_COMM comm = from_dict<DAT_COMM>(communicator);
+        SocketAddress local(address);
+        DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
+        VIADUCT_DAT_CALL(dat_csp_create, to_dat(ia), &comm, local.get(), to_dat(evd), &csp);
+        return to_python(csp);
+    });
+    def_output(module, "dat_csp_query", &dat_csp_query);
+    def_free(module, "dat_csp_free", &dat_csp_free);
+
     def_output(module, "dat_cr_query", &dat_cr_query);
     module.def("dat_cr_accept", &accept);
     module.def("dat_cr_reject", &reject);
     module.def("dat_cr_handoff", &hand_off);
-}
-
-}  // namespace
-
-void add_service_points(py::module_& module) {
-    add_psp(module);
-    add_rsp(module);
-    add_csp(module);
-    add_cr(module);
 }
 
 }  // namespace viaduct::python::dat

@@ -3,9 +3,17 @@
 // for users.
 #include <cmath>
 
+#include "constants.hpp"
 #include "handlers.hpp"
 
 namespace viaduct::python {
+namespace {
+
+const Constant constants[] = {
+#include "vipl_constants.inc"
+};
+
+}  // namespace
 
 VIP_ULONG to_milliseconds(Seconds timeout) {
     if (!checked(timeout)) return VIP_INFINITE;
@@ -17,7 +25,7 @@ VIP_ULONG to_milliseconds(Seconds timeout) {
 
 PYBIND11_MODULE(_vipl, module) {
     using namespace viaduct::python;
-    define_constants(module);
+    define(module, constants);
     define_structures(module);
     define_objects(module);
     define_connections(module);

@@ -95,7 +95,6 @@ struct NicAttributes : VIP_NIC_ATTRIBUTES {
     std::string address;
 };
 
-void define_constants(py::module_& module);
 void define_structures(py::module_& module);
 void define_objects(py::module_& module);
 void define_connections(py::module_& module);
