@@ -2,6 +2,7 @@
 // Shared by the extension modules: raising exceptions and waiting.
 #pragma once
 
+#include <poll.h>
 #include <pybind11/pybind11.h>
 #include <unistd.h>
 
@@ -40,6 +41,13 @@ private:
 /// For functions that may block: they run without the GIL.
 using WithoutGil = py::call_guard<GilReleased>;
 
+/// Makes a call without the GIL. Requires the GIL.
+template <class Call>
+auto without_gil(Call call) {
+    const GilReleased released;
+    return call();
+}
+
 /// Returns the timeout. Throws ValueError if it is not a number. Requires the GIL.
 inline Seconds checked(Seconds timeout) {
     if (timeout && std::isnan(*timeout)) throw py::value_error("the time-out is not a number");
@@ -72,15 +80,18 @@ bool wait_in_slices(Seconds timeout, Attempt attempt) {
     const auto whole = std::chrono::duration<double>(std::clamp(checked(timeout).value_or(longest), 0.0, longest));
     while (true) {
         const auto left = std::chrono::ceil<milliseconds>(whole - (Clock::now() - start));
-        bool done = false;
-        {
-            const GilReleased unlocked;
-            done = attempt(std::clamp(left, milliseconds{0}, slice));
-        }
-        if (done) return true;
+        if (without_gil([&] { return attempt(std::clamp(left, milliseconds{0}, slice)); })) return true;
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
         if (Clock::now() - start >= whole) return false;
     }
+}
+
+/// Waits like this until the descriptor is readable. Returns false on timeout.
+inline bool wait_readable(int fd, Seconds timeout) {
+    return wait_in_slices(timeout, [fd](std::chrono::milliseconds slice) {
+        pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
+        return ::poll(&waiter, 1, static_cast<int>(slice.count())) > 0;
+    });
 }
 
 }  // namespace viaduct::python

@@ -58,22 +58,12 @@ void connect(EndpointObject& self, const py::bytes& host, const py::bytes& servi
     parameters.private_data = bytes_of<PrivateData>(private_data, "the private data");
     parameters.deadline = deadline_after(timeout);
     parameters.framing = bare ? Framing::Bare : Framing::Full;
-    Status status;
-    {
-        const GilReleased unlocked;
-        status = self.endpoint->connect(parameters);
-    }
-    check("Endpoint.connect", status);
+    check("Endpoint.connect", without_gil([&] { return self.endpoint->connect(parameters); }));
 }
 
 void accept(EndpointObject& self, RequestObject& request, PrivateBytes private_data) {
     const auto data = bytes_of<PrivateData>(private_data, "the private data");
-    Status status;
-    {
-        const GilReleased unlocked;
-        status = self.endpoint->accept(*request.request, data);
-    }
-    check("Endpoint.accept", status);
+    check("Endpoint.accept", without_gil([&] { return self.endpoint->accept(*request.request, data); }));
     (void)self.endpoint->next_event();  // the call itself has already reported the connection
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // viaduct._core: a thin layer over the core's objects. viaduct/core implements the classes for users.
-#include <poll.h>
 #include <pybind11/stl.h>
 
 #include "core/base/host_names.hpp"
@@ -18,13 +17,6 @@ void raise_status(const char* call, const Status& status) {
 
 Deadline deadline_after(Seconds timeout) {
     return checked(timeout) ? Deadline::after(std::chrono::duration<double>(*timeout)) : Deadline::never();
-}
-
-bool wait_readable(int fd, Seconds timeout) {
-    return wait_in_slices(timeout, [fd](std::chrono::milliseconds slice) {
-        pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
-        return ::poll(&waiter, 1, static_cast<int>(slice.count())) > 0;
-    });
 }
 
 namespace {
@@ -90,13 +82,8 @@ void bind_memory(py::module_& module) {
 }
 
 std::vector<py::bytes> resolve(const std::string& name) {
-    std::vector<HostAddress> found;
-    {
-        const GilReleased unlocked;
-        found = resolve_host(name);
-    }
     std::vector<py::bytes> addresses;
-    for (const auto& address : found)
+    for (const auto& address : without_gil([&] { return resolve_host(name); }))
         if (!address.empty()) addresses.push_back(to_python(address));
     return addresses;
 }

@@ -29,9 +29,6 @@ T take_value(const char* call, Result<T>&& result) {
 /// Returns Deadline::never() if there is no timeout.
 Deadline deadline_after(Seconds timeout);
 
-/// Waits in slices until the descriptor is readable. Returns false on timeout.
-bool wait_readable(int fd, Seconds timeout);
-
 /// Converts a string of bytes. Throws ValueError if it is too long.
 template <class Bytes>
 Bytes bytes_of(const py::bytes& value, const char* what) {

@@ -64,16 +64,10 @@ class KeepingCall {
 public:
     template <class Call>
     KeepingCall(const char* name, const Objects& objects, Call call) : stay_(objects) {
-        check(name, made(call));
+        check(name, without_gil([&] { return stay_.enter() ? call() : not_made(no_such_object); }));
     }
 
 private:
-    template <class Call>
-    DAT_RETURN made(Call call) const {
-        const GilReleased released;
-        return stay_.enter() ? call() : not_made(no_such_object);
-    }
-
     const Stay stay_;
 };
 

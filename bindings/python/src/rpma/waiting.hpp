@@ -3,7 +3,6 @@
 #pragma once
 
 #include <fcntl.h>
-#include <poll.h>
 
 #include "calls.hpp"
 
@@ -33,10 +32,7 @@ int call_when_readable(int fd, int nothing, Seconds timeout, Call call) {
         if (result != nothing) return result;
         const double passed = std::chrono::duration<double>(Clock::now() - start).count();
         if (timeout && passed >= *timeout) return result;
-        wait_in_slices(timeout ? std::min(slice, *timeout - passed) : slice, [fd](std::chrono::milliseconds duration) {
-            pollfd waiter{.fd = fd, .events = POLLIN, .revents = 0};
-            return ::poll(&waiter, 1, static_cast<int>(duration.count())) > 0;
-        });
+        wait_readable(fd, timeout ? std::min(slice, *timeout - passed) : slice);
     }
 }
 
