@@ -23,7 +23,7 @@ DeviceId id_of(const std::optional<std::string>& name) {
 
 /// Returns the oldest event, or None.
 py::object next_async_event(DeviceObject& device) {
-    auto event = device.device->next_event();
+    auto event = device->next_event();
     if (!event.ok()) return py::none();
     return type_named("AsyncEvent")(type_named("AsyncEventKind")(static_cast<int>(event->kind)),
                                     event->endpoint_context, event->completion_queue_context,
@@ -35,20 +35,19 @@ void bind_device(py::module_& module) {
         .def(py::init([](const std::optional<std::string>& name) {
             return DeviceObject{take_value("Device", open_device(id_of(name)))};
         }))
-        .def_property_readonly("name", [](const DeviceObject& self) { return self.device->attributes().name; })
-        .def_property_readonly("host",
-                               [](const DeviceObject& self) { return to_python(self.device->attributes().host); })
-        .def_property_readonly("limits", [](const DeviceObject& self) { return dict_of(self.device->attributes()); })
+        .def_property_readonly("name", [](const DeviceObject& self) { return self->attributes().name; })
+        .def_property_readonly("host", [](const DeviceObject& self) { return to_python(self->attributes().host); })
+        .def_property_readonly("limits", [](const DeviceObject& self) { return dict_of(self->attributes()); })
         .def_property_readonly("capabilities",
-                               [](const DeviceObject& self) { return dict_of(self.device->attributes().capabilities); })
+                               [](const DeviceObject& self) { return dict_of(self->attributes().capabilities); })
         .def("next_async_event", &next_async_event)
         .def("counters",
              [](const DeviceObject& self) {
-                 const DeviceCounters all = self.device->counters();
+                 const DeviceCounters all = self->counters();
                  return type_named("DeviceCounters")(to_python(all.endpoints), all.endpoints_created, all.connections,
                                                      all.refused_connections, all.lost_connections, all.agent_wakeups);
              })
-        .def_property_readonly("fd", [](DeviceObject& self) { return self.device->fd(); });
+        .def_property_readonly("fd", [](DeviceObject& self) { return self->fd(); });
     module.def("devices", [] {
         const backend::Provider& provider = *take_value("devices", selected_provider());
         std::vector<std::string> names;
@@ -62,15 +61,15 @@ void bind_region(py::module_& module) {
     py::class_<RegionObject>(module, "MemoryRegion")
         .def(py::init([](const std::shared_ptr<DomainObject>& domain, std::uintptr_t address, std::uint64_t length,
                          int access, bool local_write) {
-            return RegionObject{domain, take_value("MemoryRegion", MemoryRegion::create(
-                                                                       domain->domain, reinterpret_cast<void*>(address),
-                                                                       length, access_of(access, local_write)))};
+            return RegionObject{
+                domain, take_value("MemoryRegion", MemoryRegion::create(domain->own, reinterpret_cast<void*>(address),
+                                                                        length, access_of(access, local_write)))};
         }))
-        .def_property_readonly("key", [](const RegionObject& self) { return self.region->key(); })
+        .def_property_readonly("key", [](const RegionObject& self) { return self->key(); })
         .def("modify",
              [](RegionObject& self, const std::shared_ptr<DomainObject>& domain, int access, bool local_write) {
-                 check("MemoryRegion.modify", self.region->modify(domain->domain, access_of(access, local_write)));
-                 self.domain = domain;
+                 check("MemoryRegion.modify", self->modify(domain->own, access_of(access, local_write)));
+                 self.parent = domain;
              });
 }
 
@@ -80,15 +79,15 @@ void bind_devices(py::module_& module) {
     bind_device(module);
     py::class_<DomainObject, std::shared_ptr<DomainObject>>(module, "ProtectionDomain")
         .def(py::init([](const std::shared_ptr<DeviceObject>& device) {
-            return DomainObject{device, take_value("ProtectionDomain", ProtectionDomain::create(device->device))};
+            return DomainObject{device, take_value("ProtectionDomain", ProtectionDomain::create(device->own))};
         }));
     bind_region(module);
     py::class_<WindowObject>(module, "MemoryWindow")
         .def(py::init([](const std::shared_ptr<DomainObject>& domain, bool of_endpoint) {
             const auto scope = of_endpoint ? WindowScope::Endpoint : WindowScope::Domain;
-            return WindowObject{domain, take_value("MemoryWindow", MemoryWindow::create(domain->domain, scope))};
+            return WindowObject{domain, take_value("MemoryWindow", MemoryWindow::create(domain->own, scope))};
         }))
-        .def_property_readonly("key", [](const WindowObject& self) { return self.window->key(); });
+        .def_property_readonly("key", [](const WindowObject& self) { return self->key(); });
 }
 
 }  // namespace viaduct::python

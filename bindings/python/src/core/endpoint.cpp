@@ -12,7 +12,7 @@ using PrivateBytes = const py::bytes&;
 
 /// Returns the oldest event, or None.
 py::object next_event(EndpointObject& self) {
-    auto event = self.endpoint->next_event();
+    auto event = self->next_event();
     if (!event.ok()) return py::none();
     return type_named("ConnectionEvent")(
         type_named("ConnectionEventKind")(static_cast<int>(event->kind)),
@@ -36,10 +36,10 @@ EndpointObject create(const std::shared_ptr<DomainObject>& domain, const std::sh
         .max_transfer_bytes = max_transfer_bytes,
         .access = access_of(access)};
     const EndpointConfig config{.attributes = attributes,
-                                .domain = domain->domain,
-                                .send_queue = send_queue->queue,
-                                .receive_queue = receive_queue->queue,
-                                .shared_receives = shared_receives == nullptr ? nullptr : shared_receives->queue,
+                                .domain = domain->own,
+                                .send_queue = send_queue->own,
+                                .receive_queue = receive_queue->own,
+                                .shared_receives = shared_receives == nullptr ? nullptr : shared_receives->own,
                                 .send_depth = send_depth.value_or(default_depth),
                                 .receive_depth = receive_depth.value_or(default_depth),
                                 .context = context};
@@ -51,47 +51,45 @@ void connect(EndpointObject& self, const py::bytes& host, const py::bytes& servi
     using Model = ConnectParameters::Model;
     ConnectParameters parameters;
     parameters.model = peer_to_peer ? Model::PeerToPeer : Model::ClientServer;
-    parameters.local.host = self.domain->device->device->attributes().host;
+    parameters.local.host = (*self.parent->parent)->attributes().host;
     parameters.remote = {bytes_of<HostAddress>(host, "the host"),
                          bytes_of<Bytes<Address::max_service>>(service, "the service")};
     if (peer_to_peer) parameters.local.service = parameters.remote.service;
     parameters.private_data = bytes_of<PrivateData>(private_data, "the private data");
     parameters.deadline = deadline_after(timeout);
     parameters.framing = bare ? Framing::Bare : Framing::Full;
-    check("Endpoint.connect", without_gil([&] { return self.endpoint->connect(parameters); }));
+    check("Endpoint.connect", without_gil([&] { return self->connect(parameters); }));
 }
 
 void accept(EndpointObject& self, RequestObject& request, PrivateBytes private_data) {
     const auto data = bytes_of<PrivateData>(private_data, "the private data");
-    check("Endpoint.accept", without_gil([&] { return self.endpoint->accept(*request.request, data); }));
-    (void)self.endpoint->next_event();  // the call itself has already reported the connection
+    check("Endpoint.accept", without_gil([&] { return self->accept(*request.own, data); }));
+    (void)self->next_event();  // the call itself has already reported the connection
 }
 
 void bind_requests(py::module_& module) {
     py::class_<RequestObject>(module, "ConnectionRequest")
-        .def_property_readonly("host",
-                               [](const RequestObject& self) { return to_python(self.request->remote_address().host); })
-        .def_property_readonly(
-            "service", [](const RequestObject& self) { return to_python(self.request->remote_address().service); })
+        .def_property_readonly("host", [](const RequestObject& self) { return to_python(self->remote_address().host); })
+        .def_property_readonly("service",
+                               [](const RequestObject& self) { return to_python(self->remote_address().service); })
         .def_property_readonly("private_data",
-                               [](const RequestObject& self) { return to_python(self.request->private_data()); })
+                               [](const RequestObject& self) { return to_python(self->private_data()); })
         .def("reject", [](RequestObject& self, PrivateBytes private_data) {
-            check("ConnectionRequest.reject",
-                  self.request->reject(bytes_of<PrivateData>(private_data, "the private data")));
+            check("ConnectionRequest.reject", self->reject(bytes_of<PrivateData>(private_data, "the private data")));
         });
     py::class_<ListenerObject>(module, "Listener")
         .def(py::init([](const std::shared_ptr<DeviceObject>& device, const py::bytes& service, bool exclusive) {
-            const Address local{device->device->attributes().host,
+            const Address local{(*device)->attributes().host,
                                 bytes_of<Bytes<Address::max_service>>(service, "the service")};
             const auto sharing = exclusive ? Sharing::Exclusive : Sharing::Shared;
-            return ListenerObject{device, take_value("Listener", device->device->listen(local, sharing))};
+            return ListenerObject{device, take_value("Listener", (*device)->listen(local, sharing))};
         }))
-        .def_property_readonly("fd", [](const ListenerObject& self) { return self.listener->fd(); })
+        .def_property_readonly("fd", [](const ListenerObject& self) { return self->fd(); })
         .def("next_request", [](ListenerObject& self) -> std::unique_ptr<RequestObject> {
-            auto request = self.listener->next_request();
+            auto request = self->next_request();
             if (request.status().code() == Code::WouldBlock) return nullptr;
             return std::unique_ptr<RequestObject>(
-                new RequestObject{self.device, take_value("Listener.next_request", std::move(request))});
+                new RequestObject{self.parent, take_value("Listener.next_request", std::move(request))});
         });
 }
 
@@ -112,24 +110,22 @@ void bind_endpoints(py::module_& module) {
     bind_requests(module);
     py::class_<EndpointObject> endpoint(module, "Endpoint");
     endpoint.def(py::init(&create))
-        .def_property_readonly("state",
-                               [](const EndpointObject& self) { return static_cast<int>(self.endpoint->state()); })
+        .def_property_readonly("state", [](const EndpointObject& self) { return static_cast<int>(self->state()); })
         .def("outstanding",
              [](const EndpointObject& self, bool receives) {
-                 return self.endpoint->outstanding(receives ? QueueKind::Receive : QueueKind::Send);
+                 return self->outstanding(receives ? QueueKind::Receive : QueueKind::Send);
              })
         .def("connect", &connect)
         .def("accept", &accept)
         .def(
-            "disconnect", [](EndpointObject& self) { self.endpoint->disconnect(); }, WithoutGil())
+            "disconnect", [](EndpointObject& self) { self->disconnect(); }, WithoutGil())
         .def(
-            "fail", [](EndpointObject& self) { Internals::fail(*self.endpoint); }, WithoutGil())
-        .def(
-            "drain_and_disconnect",
-            [](EndpointObject& self) { check("Endpoint.drain_and_disconnect", self.endpoint->drain_and_disconnect()); })
+            "fail", [](EndpointObject& self) { Internals::fail(*self.own); }, WithoutGil())
+        .def("drain_and_disconnect",
+             [](EndpointObject& self) { check("Endpoint.drain_and_disconnect", self->drain_and_disconnect()); })
         .def("next_event", &next_event)
-        .def("counters", [](const EndpointObject& self) { return to_python(self.endpoint->counters()); })
-        .def_property_readonly("fd", [](EndpointObject& self) { return self.endpoint->fd(); });
+        .def("counters", [](const EndpointObject& self) { return to_python(self->counters()); })
+        .def_property_readonly("fd", [](EndpointObject& self) { return self->fd(); });
     bind_posting(endpoint);
 }
 

@@ -54,48 +54,28 @@ py::bytes to_python(const Bytes<Capacity>& bytes) {
 inline py::object type_named(const char* name) { return py::module_::import("viaduct.core.structures").attr(name); }
 
 struct DeviceObject {
-    std::shared_ptr<Device> device;
+    auto* operator->() const noexcept { return own.get(); }
+
+    std::shared_ptr<Device> own;
 };
 
-struct DomainObject {
-    std::shared_ptr<DeviceObject> device;
-    std::shared_ptr<ProtectionDomain> domain;
+/// An object of the core, whose members are reached with `->`, and the object that it was created from.
+template <class Parent, class Pointer>
+struct Child {
+    auto* operator->() const noexcept { return own.get(); }
+
+    std::shared_ptr<Parent> parent;
+    Pointer own;
 };
 
-struct RegionObject {
-    std::shared_ptr<DomainObject> domain;
-    std::unique_ptr<MemoryRegion> region;
-};
-
-struct WindowObject {
-    std::shared_ptr<DomainObject> domain;
-    std::unique_ptr<MemoryWindow> window;
-};
-
-struct QueueObject {
-    std::shared_ptr<DeviceObject> device;
-    std::shared_ptr<CompletionQueue> queue;
-};
-
-struct SharedReceivesObject {
-    std::shared_ptr<DomainObject> domain;
-    std::shared_ptr<SharedReceiveQueue> queue;
-};
-
-struct EndpointObject {
-    std::shared_ptr<DomainObject> domain;
-    std::unique_ptr<Endpoint> endpoint;
-};
-
-struct ListenerObject {
-    std::shared_ptr<DeviceObject> device;
-    std::unique_ptr<Listener> listener;
-};
-
-struct RequestObject {
-    std::shared_ptr<DeviceObject> device;
-    std::unique_ptr<ConnectionRequest> request;
-};
+using DomainObject = Child<DeviceObject, std::shared_ptr<ProtectionDomain>>;
+using QueueObject = Child<DeviceObject, std::shared_ptr<CompletionQueue>>;
+using ListenerObject = Child<DeviceObject, std::unique_ptr<Listener>>;
+using RequestObject = Child<DeviceObject, std::unique_ptr<ConnectionRequest>>;
+using RegionObject = Child<DomainObject, std::unique_ptr<MemoryRegion>>;
+using WindowObject = Child<DomainObject, std::unique_ptr<MemoryWindow>>;
+using SharedReceivesObject = Child<DomainObject, std::shared_ptr<SharedReceiveQueue>>;
+using EndpointObject = Child<DomainObject, std::unique_ptr<Endpoint>>;
 
 py::object to_python(const EndpointCounters& counters);
 

@@ -107,14 +107,14 @@ py::list poll(QueueObject& self, py::handle wanted) {
     std::array<Completion, batch> completions;
     std::size_t count = 0;
     if (!load(wanted, count)) refuse();
-    return list_of({completions.data(), self.queue->poll({completions.data(), std::min(count, batch)})});
+    return list_of({completions.data(), self->poll({completions.data(), std::min(count, batch)})});
 }
 
 py::list wait(QueueObject& self, std::size_t count, Seconds timeout) {
     std::array<Completion, batch> completions;
     std::size_t got = 0;
     wait_in_slices(timeout, [&](std::chrono::milliseconds slice) {
-        got = self.queue->wait({completions.data(), std::min(count, batch)}, Deadline::after(slice));
+        got = self->wait({completions.data(), std::min(count, batch)}, Deadline::after(slice));
         return got != 0;
     });
     return list_of({completions.data(), got});
@@ -131,12 +131,11 @@ struct Request : SendRequest {
 };
 
 void post_receive(EndpointObject& self, const Request& request) {
-    check("Endpoint.post_receive", self.endpoint->post_receive({.context = request.context, .sges = request.pieces}));
+    check("Endpoint.post_receive", self->post_receive({.context = request.context, .sges = request.pieces}));
 }
 
 void post_shared_receive(SharedReceivesObject& self, const Request& request) {
-    check("SharedReceiveQueue.post_receive",
-          self.queue->post_receive({.context = request.context, .sges = request.pieces}));
+    check("SharedReceiveQueue.post_receive", self->post_receive({.context = request.context, .sges = request.pieces}));
 }
 
 template <Opcode opcode>
@@ -147,7 +146,7 @@ void post_send(EndpointObject& self, Request& request) {
     if (request.with_immediate) request.immediate = *request.immediate_data;
     if (request.persistent) request.flush_to = FlushTarget::Persistence;
     request.sges = request.pieces;
-    check("Endpoint.post_send", self.endpoint->post_send(request));
+    check("Endpoint.post_send", self->post_send(request));
 }
 
 /// Defines a method that posts a request. Its arguments are these members of the request.
@@ -163,13 +162,13 @@ void define_post(Class& type, const char* name, Members... members) {
 void bind_window(EndpointObject& self, WindowObject& window, std::uint64_t context, const RegionObject* region,
                  std::uintptr_t address, std::uint64_t length, int access, bool fence, bool signaled) {
     const BindRequest request{.context = context,
-                              .region = region == nullptr ? nullptr : region->region.get(),
+                              .region = region == nullptr ? nullptr : region->own.get(),
                               .address = reinterpret_cast<void*>(address),
                               .length = length,
                               .access = access_of(access),
                               .fence = fence,
                               .signaled = signaled};
-    check("Endpoint.bind", self.endpoint->bind(*window.window, request));
+    check("Endpoint.bind", self->bind(*window.own, request));
 }
 
 }  // namespace
@@ -178,34 +177,31 @@ void bind_work(py::module_& module) {
     py::class_<QueueObject, std::shared_ptr<QueueObject>>(module, "CompletionQueue")
         .def(py::init([](const std::shared_ptr<DeviceObject>& device, std::uint32_t capacity, std::uint64_t context) {
             const CompletionQueueConfig config{.capacity = capacity, .context = context};
-            return QueueObject{device, take_value("CompletionQueue", CompletionQueue::create(device->device, config))};
+            return QueueObject{device, take_value("CompletionQueue", CompletionQueue::create(device->own, config))};
         }))
         .def("poll", &poll)
         .def("wait", &wait)
         .def("arm",
              [](QueueObject& self, bool solicited) {
-                 check("CompletionQueue.arm", self.queue->arm(solicited ? Arm::Solicited : Arm::Any));
+                 check("CompletionQueue.arm", self->arm(solicited ? Arm::Solicited : Arm::Any));
              })
-        .def("take_event", [](QueueObject& self) { return self.queue->channel().take_event().ok(); })
-        .def("resize", [](QueueObject& self,
-                          std::uint32_t capacity) { check("CompletionQueue.resize", self.queue->resize(capacity)); })
-        .def_property_readonly("fd", [](const QueueObject& self) { return self.queue->fd(); });
+        .def("take_event", [](QueueObject& self) { return self->channel().take_event().ok(); })
+        .def("resize",
+             [](QueueObject& self, std::uint32_t capacity) { check("CompletionQueue.resize", self->resize(capacity)); })
+        .def_property_readonly("fd", [](const QueueObject& self) { return self->fd(); });
     py::class_<SharedReceivesObject, std::shared_ptr<SharedReceivesObject>> shared_receives(module,
                                                                                             "SharedReceiveQueue");
     define_post<&post_shared_receive>(shared_receives, "post_receive", &Request::pieces, &Request::context);
     shared_receives
         .def(py::init([](const std::shared_ptr<DomainObject>& domain, std::uint32_t depth, std::uint64_t context) {
             return SharedReceivesObject{
-                domain, take_value("SharedReceiveQueue", SharedReceiveQueue::create(domain->domain, depth, context))};
+                domain, take_value("SharedReceiveQueue", SharedReceiveQueue::create(domain->own, depth, context))};
         }))
-        .def("arm_limit",
-             [](SharedReceivesObject& self, std::uint32_t limit) {
-                 check("SharedReceiveQueue.arm_limit", self.queue->arm_limit(limit));
-             })
+        .def("arm_limit", [](SharedReceivesObject& self,
+                             std::uint32_t limit) { check("SharedReceiveQueue.arm_limit", self->arm_limit(limit)); })
         .def("resize", [](SharedReceivesObject& self,
-                          std::uint32_t depth) { check("SharedReceiveQueue.resize", self.queue->resize(depth)); })
-        .def_property_readonly("outstanding",
-                               [](const SharedReceivesObject& self) { return self.queue->outstanding(); });
+                          std::uint32_t depth) { check("SharedReceiveQueue.resize", self->resize(depth)); })
+        .def_property_readonly("outstanding", [](const SharedReceivesObject& self) { return self->outstanding(); });
 }
 
 void bind_posting(py::class_<EndpointObject>& endpoint) {
