@@ -37,3 +37,8 @@ class Pair:
 def peer():
     with new_peer() as made:
         yield made
+
+
+@pytest.fixture
+def pair(peer):
+    return Pair(peer)

@@ -5,7 +5,7 @@ import threading
 import pytest
 from background import TIMEOUT, Background, all_of, end_in_use, join, use_until_gone
 from checks import fails
-from dat_pair import DEPTH, Pair, Side, free_qual, ia
+from dat_pair import DEPTH, Pair, Side, free_qual, ia, pair
 from viaduct import _dat, dat
 
 ROUNDS = 60
@@ -134,8 +134,7 @@ def await_waiter(evd, waits=1):
         pass
 
 
-def test_who_waits_does_not_notice_an_end_that_is_refused(ia):
-    pair = Pair(ia).connect()
+def test_who_waits_does_not_notice_an_end_that_is_refused(pair):
     waiter = Background(pair.server.received.wait, TIMEOUT)
     await_waiter(pair.server.received)
     for _ in range(ROUNDS):

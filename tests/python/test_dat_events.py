@@ -10,7 +10,7 @@ import threading
 import pytest
 from background import Background, runs
 from checks import fails
-from dat_pair import DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia
+from dat_pair import DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia, pair
 from programs import python
 from viaduct import dat
 
@@ -198,8 +198,7 @@ def test_descriptors_can_be_polled(evd):
         assert poll.poll(0) == []
 
 
-def test_descriptors_of_completions_can_be_polled(ia):
-    pair = Pair(ia).connect()
+def test_descriptors_of_completions_can_be_polled(pair):
     poll = select.poll()
     poll.register(pair.server.received, select.POLLIN)
     for _ in range(3):

@@ -9,7 +9,7 @@ import weakref
 import pytest
 from background import all_of
 from checks import fails, leak_nothing
-from dat_pair import AREA, DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia
+from dat_pair import AREA, DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia, pair
 from viaduct import dat
 
 CYCLES = 100 if os.environ.get("VIADUCT_BACKEND") == "verbs" else 1000
@@ -35,8 +35,7 @@ def test_closing_the_adapter_closes_all(ia):
 
 
 @pytest.mark.parametrize("part", ["pz", "received", "requested", "connections"])
-def test_closing_what_a_connected_endpoint_is_made_of(ia, part):
-    pair = Pair(ia).connect()
+def test_closing_what_a_connected_endpoint_is_made_of(pair, part):
     pair.client.ep.post_recv(pair.client.lmr[:8])
     with fails(dat.ReturnType.INVALID_STATE):
         getattr(pair.client, part).free()

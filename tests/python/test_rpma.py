@@ -15,14 +15,9 @@ from viaduct import _rpma, rpma
 from viaduct.rpma.errors import error_of
 
 from checks import fails
-from rpma_pair import ADDRESS, TIMEOUT, Pair, free_port, new_peer, peer
+from rpma_pair import ADDRESS, TIMEOUT, Pair, free_port, new_peer, pair, peer
 
 ALWAYS = rpma.Flags.COMPLETION_ALWAYS
-
-
-@pytest.fixture
-def pair(peer):
-    return Pair(peer)
 
 
 def readable(fd, timeout=0):
@@ -447,8 +442,8 @@ def test_a_shared_receive_queue_serves_its_connections(peer):
     inbox = peer.mr_reg(64)
     for context in range(2):
         srq.recv(inbox[8 * context:8 * context + 8], context=context)
-    for pair in pairs:
-        pair.send(b"word")
+    for each in pairs:
+        each.send(b"word")
     got = [srq.rcq.next_wc(TIMEOUT) for _ in range(2)]
     assert {wc.qp_num for wc in got} == {pair.server.qp_num for pair in pairs}
     assert pairs[0].server.rcq is None

@@ -12,15 +12,14 @@ from viaduct import _rpma, rpma
 from background import TIMEOUT, Background, all_of, end_in_use, join, runs
 from checks import fails, leak_nothing
 from programs import TESTS, python
-from rpma_pair import ADDRESS, Pair, free_port, new_peer, peer
+from rpma_pair import ADDRESS, Pair, free_port, new_peer, pair, peer
 
 EMULATED = os.environ.get("VIADUCT_BACKEND") == "verbs"
 
 
 # ---- Lifetimes ----
 
-def test_a_peer_closes_what_was_made_with_it(peer):
-    pair = Pair(peer)
+def test_a_peer_closes_what_was_made_with_it(peer, pair):
     ep = peer.ep_listen(ADDRESS, free_port())
     request = peer.conn_req_new(ADDRESS, free_port())
     peer.close()
@@ -146,8 +145,7 @@ def test_raw_calls_on_what_another_thread_deletes(peer, make, uses, eager_thread
                shown=lambda thing: thing._handle)
 
 
-def test_closing_ends_waits(peer):
-    pair = Pair(peer)
+def test_closing_ends_waits(peer, pair):
     ep = peer.ep_listen(ADDRESS, free_port())
     waits = [pair.client.next_event, pair.client.cq.next_wc, pair.server.cq.wait, ep.next_conn_req]
 
@@ -175,8 +173,7 @@ def test_a_signal_ends_a_wait(peer, name):
     timer.join()
 
 
-def test_other_threads_run_during_a_wait(peer):
-    pair = Pair(peer)
+def test_other_threads_run_during_a_wait(pair):
     pair.server.recv(pair.server_memory[:8])
     received = Background(pair.server.cq.next_wc, TIMEOUT)
     pair.send(b"word")

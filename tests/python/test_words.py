@@ -14,12 +14,12 @@ from functools import partial
 import dat_pair
 import pytest
 import viaduct
-from dat_pair import Side
+from dat_pair import Side, ia
 from programs import python
-from rpma_pair import ADDRESS, Pair, new_peer
+from rpma_pair import ADDRESS, Pair, peer
 from services import free_number
 from viaduct import core, dat, rpma, vipl
-from vipl_pair import connected
+from vipl_pair import connected, nic
 
 
 MISFIT = ": a number is negative or too large"
@@ -54,24 +54,21 @@ def test_core_pieces(device, pair):
     pair.client.post_send([tuple(region[:0])])  # a piece by its numbers
 
 
-def test_vipl_pieces():
-    with vipl.open_nic() as nic:
-        region = nic.register_mem(4096)
-        check_pieces(nic.ptag.descriptor, region)
-        check_pieces(lambda piece: region.descriptor(0, piece), region)
+def test_vipl_pieces(nic):
+    region = nic.register_mem(4096)
+    check_pieces(nic.ptag.descriptor, region)
+    check_pieces(lambda piece: region.descriptor(0, piece), region)
 
 
-def test_dat_pieces():
-    with dat.ia_open() as ia:
-        side = Side(ia)
-        check_pieces(side.ep.post_recv, side.lmr)
+def test_dat_pieces(ia):
+    side = Side(ia)
+    check_pieces(side.ep.post_recv, side.lmr)
 
 
-def test_rpma_pieces():
-    with new_peer() as peer:
-        pair = Pair(peer)
-        for call in pair.client.send, pair.server.recv:
-            check_pieces(call, pair.client_memory)
+def test_rpma_pieces(peer):
+    pair = Pair(peer)
+    for call in pair.client.send, pair.server.recv:
+        check_pieces(call, pair.client_memory)
 
 
 def test_services(device):
@@ -115,69 +112,66 @@ def test_arguments_of_coroutines(device):
     assert refused(asyncio.run, mistake) == "private_data must be bytes, not 'x'"
 
 
-def test_arguments_of_vipl():
-    with vipl.open_nic() as nic:
-        vi, region = nic.create_vi(), nic.register_mem(64)
-        assert refused(nic.create_vi, 5) == "attributes must be ViAttributes, not 5"
-        assert refused(nic.create_vi, vipl.NicAttributes).startswith("attributes must be ViAttributes, not <class ")
-        assert refused(nic.create_vi, recv_cq=5) == "recv_cq must be CompletionQueue or None, not 5"
-        for create in nic.create_vi, vi.set_attributes:
-            for options, words in (({"reliability_level": "x"}, "reliability_level must be ReliabilityLevel, not 'x'"),
-                                   ({"max_transfer_size": 1.5}, "max_transfer_size must be int or None, not 1.5"),
-                                   ({"ptag": "x"}, "ptag must be Ptag or None, not 'x'")):
-                assert refused(create, vipl.ViAttributes(**options)) == f"attributes.{words}"
-            wrong = vipl.ViAttributes(max_transfer_size=-1)
-            assert refused(create, wrong, kind=OverflowError) == "attributes.max_transfer_size=-1" + MISFIT
-        assert refused(nic.register_mem, 64, "x") == "attributes must be MemAttributes, not 'x'"
-        assert refused(vi.connect_request, "127.0.0.1") == "remote must be NetAddress or int, not '127.0.0.1'"
-        assert refused(vipl.open_nic, 5) == "name must be str, not 5"
-        descriptor = nic.ptag.descriptor()
-        for fill in vi.post_send, nic.ptag.descriptor, descriptor.set:
-            assert refused(fill, region[:], remote=5) == "remote must be Remote or None, not 5"
-            assert refused(fill, region[:], "x") == "operation must be Operation, not 'x'"
-            assert refused(fill, region[:], immediate=-1, kind=OverflowError).startswith("immediate=-1: ")
+def test_arguments_of_vipl(nic):
+    vi, region = nic.create_vi(), nic.register_mem(64)
+    assert refused(nic.create_vi, 5) == "attributes must be ViAttributes, not 5"
+    assert refused(nic.create_vi, vipl.NicAttributes).startswith("attributes must be ViAttributes, not <class ")
+    assert refused(nic.create_vi, recv_cq=5) == "recv_cq must be CompletionQueue or None, not 5"
+    for create in nic.create_vi, vi.set_attributes:
+        for options, words in (({"reliability_level": "x"}, "reliability_level must be ReliabilityLevel, not 'x'"),
+                               ({"max_transfer_size": 1.5}, "max_transfer_size must be int or None, not 1.5"),
+                               ({"ptag": "x"}, "ptag must be Ptag or None, not 'x'")):
+            assert refused(create, vipl.ViAttributes(**options)) == f"attributes.{words}"
+        wrong = vipl.ViAttributes(max_transfer_size=-1)
+        assert refused(create, wrong, kind=OverflowError) == "attributes.max_transfer_size=-1" + MISFIT
+    assert refused(nic.register_mem, 64, "x") == "attributes must be MemAttributes, not 'x'"
+    assert refused(vi.connect_request, "127.0.0.1") == "remote must be NetAddress or int, not '127.0.0.1'"
+    assert refused(vipl.open_nic, 5) == "name must be str, not 5"
+    descriptor = nic.ptag.descriptor()
+    for fill in vi.post_send, nic.ptag.descriptor, descriptor.set:
+        assert refused(fill, region[:], remote=5) == "remote must be Remote or None, not 5"
+        assert refused(fill, region[:], "x") == "operation must be Operation, not 'x'"
+        assert refused(fill, region[:], immediate=-1, kind=OverflowError).startswith("immediate=-1: ")
 
 
-def test_arguments_of_dat():
-    with dat.ia_open() as ia:
-        side = Side(ia)
-        ep, evd, piece = side.ep, side.connections, side.lmr[:8]
-        assert refused(ep.connect, "127.0.0.1", -1, 1, kind=OverflowError) == "conn_qual=-1" + MISFIT
-        assert refused(ep.connect, 5, 1) == "host must be str, not 5"
-        assert refused(ia.psp_create, 4711, evd, flags="x") == "flags must be PspFlags, not 'x'"
-        assert refused(ia.psp_create, 4711, 5) == "evd must be Evd, not 5"
-        assert refused(ia.ep_create, 5, evd, evd, evd) == "pz must be Pz or None, not 5"
-        wrong = dat.EpAttr(max_recv_dtos="x")
-        assert refused(side.new_ep, wrong) == "attributes.max_recv_dtos must be int, not 'x'"
-        assert refused(dat.ia_open, 5) == "name must be str, not 5"
-        assert refused(ep.post_recv, piece, "x") == "cookie must be int, not 'x'"
-        assert refused(ep.post_send, piece, cookie=-1, kind=OverflowError) == "cookie=-1" + MISFIT
-        for post, name in (ep.post_rdma_write, "target"), (ep.post_rdma_read, "source"):
-            for wrong in 5, (1, 2):
-                words = f"{name} must be RmrTriplet or Tuple[int, int, int], not {wrong}"
-                assert refused(post, piece, wrong) == words
-        assert refused(ep.post_recv, [(1, 2)]).startswith("post_recv() does not accept pieces=[(1, 2)], cookie=0")
-        assert refused(setattr, ep, "context", "x") == "context must be int, not 'x'"
+def test_arguments_of_dat(ia):
+    side = Side(ia)
+    ep, evd, piece = side.ep, side.connections, side.lmr[:8]
+    assert refused(ep.connect, "127.0.0.1", -1, 1, kind=OverflowError) == "conn_qual=-1" + MISFIT
+    assert refused(ep.connect, 5, 1) == "host must be str, not 5"
+    assert refused(ia.psp_create, 4711, evd, flags="x") == "flags must be PspFlags, not 'x'"
+    assert refused(ia.psp_create, 4711, 5) == "evd must be Evd, not 5"
+    assert refused(ia.ep_create, 5, evd, evd, evd) == "pz must be Pz or None, not 5"
+    wrong = dat.EpAttr(max_recv_dtos="x")
+    assert refused(side.new_ep, wrong) == "attributes.max_recv_dtos must be int, not 'x'"
+    assert refused(dat.ia_open, 5) == "name must be str, not 5"
+    assert refused(ep.post_recv, piece, "x") == "cookie must be int, not 'x'"
+    assert refused(ep.post_send, piece, cookie=-1, kind=OverflowError) == "cookie=-1" + MISFIT
+    for post, name in (ep.post_rdma_write, "target"), (ep.post_rdma_read, "source"):
+        for wrong in 5, (1, 2):
+            words = f"{name} must be RmrTriplet or Tuple[int, int, int], not {wrong}"
+            assert refused(post, piece, wrong) == words
+    assert refused(ep.post_recv, [(1, 2)]).startswith("post_recv() does not accept pieces=[(1, 2)], cookie=0")
+    assert refused(setattr, ep, "context", "x") == "context must be int, not 'x'"
 
 
-def test_arguments_of_rpma():
+def test_arguments_of_rpma(peer):
     assert refused(rpma.Peer, "127.0.0.1") == "ibv_ctx must be int, not '127.0.0.1'"
     assert refused(rpma.get_ibv_context, 7) == "addr must be str, not 7"
     assert refused(rpma.ConnCfg, sq_size="x") == "sq_size must be int, not 'x'"
     assert refused(rpma.ConnCfg, sq_size=-1, kind=OverflowError) == "sq_size=-1: can't convert negative int to unsigned"
     too_large = "timeout_ms=1099511627776: 1099511627776 does not fit into 32 bits"
     assert refused(rpma.ConnCfg, timeout_ms=1 << 40, kind=OverflowError) == too_large
-    with new_peer() as peer:
-        pair = Pair(peer)
-        assert refused(peer.mr_reg, 64, "x") == "usage must be MrUsage or None, not 'x'"
-        assert refused(peer.conn_req_new, "127.0.0.1", 5, 5) == "cfg must be ConnCfg or None, not 5"
-        for post in pair.client.send, pair.client.recv:
-            assert refused(post, None, context="x") == "context must be int, not 'x'"
-        assert refused(pair.client.read, None, 5) == "source must be MrRemote or None, not 5"
-        assert refused(pair.client.write, 5, 0, None) == "destination must be MrRemote or None, not 5"
-        assert refused(pair.client.cq.get_wc, "x") == "num_entries must be int, not 'x'"
-        assert refused(pair.client.cq.wait, "x") == "timeout must be float or None, not 'x'"
-        assert refused(rpma.MrRemote.from_descriptor, 1.5) == "cannot convert 'float' object to bytes"  # any buffer
+    pair = Pair(peer)
+    assert refused(peer.mr_reg, 64, "x") == "usage must be MrUsage or None, not 'x'"
+    assert refused(peer.conn_req_new, "127.0.0.1", 5, 5) == "cfg must be ConnCfg or None, not 5"
+    for post in pair.client.send, pair.client.recv:
+        assert refused(post, None, context="x") == "context must be int, not 'x'"
+    assert refused(pair.client.read, None, 5) == "source must be MrRemote or None, not 5"
+    assert refused(pair.client.write, 5, 0, None) == "destination must be MrRemote or None, not 5"
+    assert refused(pair.client.cq.get_wc, "x") == "num_entries must be int, not 'x'"
+    assert refused(pair.client.cq.wait, "x") == "timeout must be float or None, not 'x'"
+    assert refused(rpma.MrRemote.from_descriptor, 1.5) == "cannot convert 'float' object to bytes"  # any buffer
 
 
 def test_wrong_arguments_are_not_kept(device, pair):
@@ -223,25 +217,23 @@ def test_connecting_twice(device, pair):
         pair.client.connect(device.host, free_number())
 
 
-def test_connecting_a_vi_twice():
-    with vipl.open_nic() as nic:
-        client, _ = connected(nic)
-        for connect in client.connect_request, client.connect_peer_request:
-            with pytest.raises(vipl.Error, match=r"the VI is not idle.*; disconnect\(\) makes it idle"):
-                connect(nic.net_address(free_number()), timeout=1)
+def test_connecting_a_vi_twice(nic):
+    client, _ = connected(nic)
+    for connect in client.connect_request, client.connect_peer_request:
+        with pytest.raises(vipl.Error, match=r"the VI is not idle.*; disconnect\(\) makes it idle"):
+            connect(nic.net_address(free_number()), timeout=1)
 
 
-def test_connecting_an_endpoint_of_dat_twice():
-    with dat.ia_open() as ia:
-        pair = dat_pair.Pair(ia)
-        pair.connect()
-        connect = partial(pair.client.ep.connect, ia.address, pair.qual)
-        with pytest.raises(dat.Error, match=r"can connect again after disconnect\(\) and reset\(\)"):
-            connect()
-        pair.server.ep.disconnect()
-        assert pair.client.connection() == dat_pair.DISCONNECTED
-        with pytest.raises(dat.Error, match=r"can connect again after reset\(\)"):
-            connect()
+def test_connecting_an_endpoint_of_dat_twice(ia):
+    pair = dat_pair.Pair(ia)
+    pair.connect()
+    connect = partial(pair.client.ep.connect, ia.address, pair.qual)
+    with pytest.raises(dat.Error, match=r"can connect again after disconnect\(\) and reset\(\)"):
+        connect()
+    pair.server.ep.disconnect()
+    assert pair.client.connection() == dat_pair.DISCONNECTED
+    with pytest.raises(dat.Error, match=r"can connect again after reset\(\)"):
+        connect()
 
 
 @pytest.mark.parametrize("member, text", [
@@ -274,29 +266,29 @@ def test_objects_of_the_core(device, pair):
     assert repr(pair.client) == "<viaduct.core.Endpoint: closed>"
 
 
-def test_objects_of_vipl():
-    with vipl.open_nic() as nic:
-        assert repr(nic) == f"<viaduct.vipl.Nic: {nic.attributes.name}>"
-        client, _ = connected(nic)
-        assert repr(client) == "<viaduct.vipl.Vi: CONNECTED>"
-        assert "64 bytes, handle" in repr(nic.register_mem(64))
+def test_objects_of_vipl(nic):
+    assert repr(nic) == f"<viaduct.vipl.Nic: {nic.attributes.name}>"
+    client, _ = connected(nic)
+    assert repr(client) == "<viaduct.vipl.Vi: CONNECTED>"
+    assert "64 bytes, handle" in repr(nic.register_mem(64))
+    nic.close()
     assert repr(nic) == "<viaduct.vipl.Nic: closed>"
 
 
-def test_objects_of_dat():
-    with dat.ia_open() as ia:
-        side = Side(ia)
-        assert repr(ia) == f"<viaduct.dat.Ia: {ia.name}>"
-        assert repr(side.ep) == "<viaduct.dat.Ep: UNCONNECTED>"
-        assert repr(side.lmr).startswith(f"<viaduct.dat.Lmr: {len(side.lmr)} bytes, context ")
+def test_objects_of_dat(ia):
+    side = Side(ia)
+    assert repr(ia) == f"<viaduct.dat.Ia: {ia.name}>"
+    assert repr(side.ep) == "<viaduct.dat.Ep: UNCONNECTED>"
+    assert repr(side.lmr).startswith(f"<viaduct.dat.Lmr: {len(side.lmr)} bytes, context ")
+    ia.close()
     assert repr(side.ep) == "<viaduct.dat.Ep: closed>"
 
 
-def test_objects_of_rpma():
-    with new_peer() as peer:
-        pair = Pair(peer)
-        assert repr(pair.client) == "<viaduct.rpma.Conn: ESTABLISHED>"
-        assert "4096 bytes, MrUsage." in repr(pair.client_memory)
+def test_objects_of_rpma(peer):
+    pair = Pair(peer)
+    assert repr(pair.client) == "<viaduct.rpma.Conn: ESTABLISHED>"
+    assert "4096 bytes, MrUsage." in repr(pair.client_memory)
+    peer.close()
     assert repr(pair.client) == "<viaduct.rpma.Conn: closed>"
 
 
@@ -336,37 +328,34 @@ def test_time_outs_of_the_core(device, pair):
     assert expired(asyncio.run, pair.client.wait_receive_async(0)) == receive
 
 
-def test_time_outs_of_vipl():
-    with vipl.open_nic() as nic:
-        client, _ = connected(nic)
-        assert "VIP_TIMEOUT: no connection request within 0.05 s" in expired(nic.connect_wait, free_number(), 0.05)
-        client.post_recv()
-        said = "VipRecvWait: VIP_TIMEOUT: no completed descriptor in the receive queue within 0.05 s"
-        assert expired(client.recv_wait, 0.05) == expired(asyncio.run, client.recv_wait_async(0.05)) == said
-        cq = nic.create_cq()
-        assert expired(cq.wait, 0.05) == "VipCQWait: VIP_TIMEOUT: no completed descriptor within 0.05 s"
+def test_time_outs_of_vipl(nic):
+    client, _ = connected(nic)
+    assert "VIP_TIMEOUT: no connection request within 0.05 s" in expired(nic.connect_wait, free_number(), 0.05)
+    client.post_recv()
+    said = "VipRecvWait: VIP_TIMEOUT: no completed descriptor in the receive queue within 0.05 s"
+    assert expired(client.recv_wait, 0.05) == expired(asyncio.run, client.recv_wait_async(0.05)) == said
+    cq = nic.create_cq()
+    assert expired(cq.wait, 0.05) == "VipCQWait: VIP_TIMEOUT: no completed descriptor within 0.05 s"
 
 
-def test_time_outs_of_dat():
-    with dat.ia_open() as ia:
-        evd = Side(ia).connections
-        said = "dat_evd_wait: DAT_TIMEOUT_EXPIRED: no event"
-        assert expired(evd.wait, 0.05) == said + " (or fewer than the threshold) within 0.05 s"
-        assert expired(asyncio.run, evd.wait_async(0.05)) == said + " within 0.05 s"
-        for wait in ia.cno_create().wait, lambda timeout: asyncio.run(ia.cno_fd_create().wait_async(timeout)):
-            assert "no notification within 0.05 s" in expired(wait, 0.05)
+def test_time_outs_of_dat(ia):
+    evd = Side(ia).connections
+    said = "dat_evd_wait: DAT_TIMEOUT_EXPIRED: no event"
+    assert expired(evd.wait, 0.05) == said + " (or fewer than the threshold) within 0.05 s"
+    assert expired(asyncio.run, evd.wait_async(0.05)) == said + " within 0.05 s"
+    for wait in ia.cno_create().wait, lambda timeout: asyncio.run(ia.cno_fd_create().wait_async(timeout)):
+        assert "no notification within 0.05 s" in expired(wait, 0.05)
 
 
-def test_time_outs_of_rpma():
-    with new_peer() as peer:
-        pair = Pair(peer)
-        client = pair.client
-        event = "rpma_conn_next_event: RPMA_E_NO_EVENT: no event of the connection within 0.05 s"
-        assert expired(client.next_event, 0.05) == expired(asyncio.run, client.next_event_async(0.05)) == event
-        completion = "rpma_cq_wait: RPMA_E_NO_COMPLETION: no completion within 0.05 s"
-        assert expired(client.cq.next_wc, 0.05) == expired(asyncio.run, client.cq.next_wc_async(0.05)) == completion
-        with peer.ep_listen(ADDRESS, free_number()) as ep:
-            assert "no connection request within 0.05 s" in expired(ep.accept, timeout=0.05)
+def test_time_outs_of_rpma(peer):
+    pair = Pair(peer)
+    client = pair.client
+    event = "rpma_conn_next_event: RPMA_E_NO_EVENT: no event of the connection within 0.05 s"
+    assert expired(client.next_event, 0.05) == expired(asyncio.run, client.next_event_async(0.05)) == event
+    completion = "rpma_cq_wait: RPMA_E_NO_COMPLETION: no completion within 0.05 s"
+    assert expired(client.cq.next_wc, 0.05) == expired(asyncio.run, client.cq.next_wc_async(0.05)) == completion
+    with peer.ep_listen(ADDRESS, free_number()) as ep:
+        assert "no connection request within 0.05 s" in expired(ep.accept, timeout=0.05)
 
 
 def check_slices(region, length_of):
@@ -382,22 +371,18 @@ def check_slices(region, length_of):
     assert region.view[:size + 1].nbytes == size
 
 
-def test_slices_beyond_a_region(device):
+def test_slices_beyond_a_region(device, nic, ia, peer):
     check_slices(device.register(64), lambda piece: piece.length)
-    with vipl.open_nic() as nic:
-        region = nic.register_mem(bytearray(4096))
-        check_slices(region, lambda segment: segment.view.nbytes)
-        with pytest.raises(ValueError, match="from 4064 to 4112 is not within the 4096 bytes"):
-            region.descriptor(4064)
-    with dat.ia_open() as ia:
-        lmr = Side(ia).lmr
-        check_slices(lmr, lambda piece: piece.segment_length)
-        assert "is not within" in refused(lmr.target, 0, len(lmr) + 1, kind=IndexError)
-    with new_peer() as peer:
-        check_slices(peer.mr_reg(64), lambda piece: piece.nbytes)
+    region = nic.register_mem(bytearray(4096))
+    check_slices(region, lambda segment: segment.view.nbytes)
+    with pytest.raises(ValueError, match="from 4064 to 4112 is not within the 4096 bytes"):
+        region.descriptor(4064)
+    lmr = Side(ia).lmr
+    check_slices(lmr, lambda piece: piece.segment_length)
+    assert "is not within" in refused(lmr.target, 0, len(lmr) + 1, kind=IndexError)
+    check_slices(peer.mr_reg(64), lambda piece: piece.nbytes)
 
 
-def test_errors_of_vipl_have_the_words_of_the_library():
-    with vipl.open_nic() as nic:
-        assert "no NIC with that name" in refused(vipl.open_nic, "nope", kind=vipl.Error)
-        assert refused(nic.create_cq, 0, kind=vipl.Error).endswith(": EntryCount is 0")
+def test_errors_of_vipl_have_the_words_of_the_library(nic):
+    assert "no NIC with that name" in refused(vipl.open_nic, "nope", kind=vipl.Error)
+    assert refused(nic.create_cq, 0, kind=vipl.Error).endswith(": EntryCount is 0")
