@@ -49,10 +49,6 @@ static_assert(straddled(loopback::wire::inline_bytes) && straddled(loopback::wir
 static_assert(straddled(software::fragment_bytes) && straddled(software::most_copied));
 static_assert(straddled(64), "what verbs asks a device to take inline");
 
-SendRequest request_of(Opcode opcode, std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept {
-    return {.context = context, .opcode = opcode, .remote = remote, .sges = {&piece, 1}};
-}
-
 }  // namespace
 
 void require(bool condition, std::string_view what, const Where& where) {
@@ -68,8 +64,6 @@ void must(const Status& status, const Where& where) {
         std::string(to_string(status.code())) + " (" + status.where() + ", " + std::strerror(status.sys_errno()) + ")",
         where);
 }
-
-Deadline patience() noexcept { return Deadline::after(20s); }
 
 Node::Node(backend::Provider& provider, std::uint32_t index)
     : device(must(open_device(provider, own_host() == 0 ? index : must(provider.route_to(other_host())), this))),
@@ -104,18 +98,6 @@ std::shared_ptr<CompletionQueue> Node::make_queue(std::uint32_t capacity, std::u
         CompletionQueue::create(device, {.capacity = capacity, .context = context, .channel = std::move(channel)}));
 }
 
-std::shared_ptr<SharedReceiveQueue> Node::make_shared_receives(std::uint32_t depth) const {
-    return must(SharedReceiveQueue::create(domain, depth));
-}
-
-std::size_t Node::bytes_up_to(std::size_t wanted) const noexcept {
-    return std::min<std::size_t>(wanted, device->attributes().max_transfer_bytes);
-}
-
-std::size_t Node::pieces_up_to(std::size_t wanted) const noexcept {
-    return std::min<std::size_t>(wanted, device->attributes().max_sges);
-}
-
 bool Node::hears(AsyncEventKind kind, std::uint64_t endpoint_context) {
     if (!able().tells_target) return !async.try_take().has_value();
     const auto event = async.wait(patience());
@@ -145,14 +127,6 @@ Port::Port(Node& node, const PortOptions& options)
          .context = options.context,
          .observer = this}));
 }
-
-void Port::post(const SendRequest& request, const Where& where) { must(endpoint->post_send(request), where); }
-
-void Port::post(const ReceiveRequest& request, const Where& where) { must(endpoint->post_receive(request), where); }
-
-Completion Port::sent(const Where& where) { return take(*send_queue, 1, where).front(); }
-
-Completion Port::received(const Where& where) { return take(*receive_queue, 1, where).front(); }
 
 ConnectionEvent Port::event(const Where& where) {
     const Deadline deadline = patience();
@@ -252,32 +226,16 @@ std::vector<std::size_t> sizes_around_thresholds(const Node& node) {
     return sizes;
 }
 
-SendRequest send_of(std::uint64_t context, const Sge& piece) noexcept {
-    return request_of(Opcode::Send, context, piece, {});
-}
-
-SendRequest write_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept {
-    return request_of(Opcode::RdmaWrite, context, piece, remote);
-}
-
-SendRequest read_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept {
-    return request_of(Opcode::RdmaRead, context, piece, remote);
-}
-
-SendRequest atomic_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept {
-    return request_of(Opcode::AtomicWrite, context, piece, remote);
-}
-
 SendRequest fetch_add_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote,
                          std::uint64_t add) noexcept {
-    SendRequest request = request_of(Opcode::FetchAdd, context, piece, remote);
+    SendRequest request = request_of<Opcode::FetchAdd>(context, piece, remote);
     request.add = add;
     return request;
 }
 
 SendRequest compare_swap_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote, std::uint64_t compare,
                             std::uint64_t swap) noexcept {
-    SendRequest request = request_of(Opcode::CompareSwap, context, piece, remote);
+    SendRequest request = request_of<Opcode::CompareSwap>(context, piece, remote);
     request.compare = compare;
     request.swap = swap;
     return request;
@@ -301,10 +259,6 @@ SendRequest with_immediate(SendRequest request, std::uint32_t immediate) noexcep
 SendRequest unsignaled(SendRequest request) noexcept {
     request.signaled = false;
     return request;
-}
-
-void post(SharedReceiveQueue& queue, const ReceiveRequest& request, const Where& where) {
-    must(queue.post_receive(request), where);
 }
 
 std::unique_ptr<ConnectionRequest> next_request(Listener& listener, const Where& where) {
@@ -346,10 +300,6 @@ void accept(Port& port, ConnectionRequest& request, const PrivateData& private_d
     must(port.endpoint->accept(request, private_data), where);
     const auto event = port.events.try_take();
     require(event && event->kind == ConnectionEventKind::Established, "no event tells of the connection", where);
-}
-
-void accept_on(Port& port, Listener& listener, const Where& where) {
-    accept(port, *next_request(listener, where), {}, where);
 }
 
 void join(Port& client, Port& server, const Where& where) {

@@ -3,7 +3,9 @@
 // region. Failures throw, so that test cases and forked processes can use the same helpers.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 #include <source_location>
 #include <span>
@@ -31,7 +33,7 @@ T must(Result<T> result, const Where& where = Where::current()) {
 }
 
 /// The timeout for expected events, much longer than they ever take.
-Deadline patience() noexcept;
+inline Deadline patience() noexcept { return Deadline::after(std::chrono::seconds(20)); }
 
 /// Reports whether the descriptor is readable or becomes readable before the deadline.
 inline bool readable(int fd, const Deadline& deadline = Deadline::now()) noexcept {
@@ -60,12 +62,18 @@ public:
     /// By default has room for the contents of two full work queues.
     std::shared_ptr<CompletionQueue> make_queue(std::uint32_t capacity = 16384, std::uint64_t context = 0,
                                                 std::shared_ptr<Channel> channel = nullptr) const;
-    std::shared_ptr<SharedReceiveQueue> make_shared_receives(std::uint32_t depth = 1024) const;
+    std::shared_ptr<SharedReceiveQueue> make_shared_receives(std::uint32_t depth = 1024) const {
+        return must(SharedReceiveQueue::create(domain, depth));
+    }
 
     const Capabilities& able() const noexcept { return device->attributes().capabilities; }
     /// Return the number of bytes or SGEs, limited to what one message of this device may have.
-    std::size_t bytes_up_to(std::size_t wanted) const noexcept;
-    std::size_t pieces_up_to(std::size_t wanted) const noexcept;
+    std::size_t bytes_up_to(std::size_t wanted) const noexcept {
+        return std::min<std::size_t>(wanted, device->attributes().max_transfer_bytes);
+    }
+    std::size_t pieces_up_to(std::size_t wanted) const noexcept {
+        return std::min<std::size_t>(wanted, device->attributes().max_sges);
+    }
 
     /// Waits for the next asynchronous event and reports whether it is this one. On devices that report nothing to
     /// targets, reports whether there is no event.
@@ -78,6 +86,9 @@ public:
 private:
     void on_async_event(const AsyncEvent& event) noexcept override { async.push(event); }
 };
+
+/// Takes `count` completions in order. Throws if they do not arrive in time.
+std::vector<Completion> take(CompletionQueue& queue, std::size_t count, const Where& where = Where::current());
 
 struct PortOptions {
     Reliability reliability = Reliability::ReliableReception;
@@ -106,12 +117,16 @@ public:
     std::shared_ptr<CompletionQueue> receive_queue;
     std::unique_ptr<Endpoint> endpoint;
 
-    void post(const SendRequest& request, const Where& where = Where::current());
-    void post(const ReceiveRequest& request, const Where& where = Where::current());
+    void post(const SendRequest& request, const Where& where = Where::current()) {
+        must(endpoint->post_send(request), where);
+    }
+    void post(const ReceiveRequest& request, const Where& where = Where::current()) {
+        must(endpoint->post_receive(request), where);
+    }
 
     /// Return the next completion. Throw if there is none in time.
-    Completion sent(const Where& where = Where::current());
-    Completion received(const Where& where = Where::current());
+    Completion sent(const Where& where = Where::current()) { return take(*send_queue, 1, where).front(); }
+    Completion received(const Where& where = Where::current()) { return take(*receive_queue, 1, where).front(); }
 
     /// Returns the next event. Throws if there is none in time. Keeps polling, because some backends check deadlines
     /// only then.
@@ -129,9 +144,6 @@ public:
 private:
     void on_connection_event(const ConnectionEvent& event) noexcept override { events.push(event); }
 };
-
-/// Takes `count` completions in order. Throws if they do not arrive in time.
-std::vector<Completion> take(CompletionQueue& queue, std::size_t count, const Where& where = Where::current());
 
 enum class Memory { Heap, Shareable };
 
@@ -164,10 +176,16 @@ std::vector<std::size_t> sizes_around_thresholds();
 std::vector<std::size_t> sizes_around_thresholds(const Node& node);
 
 /// Create requests with one SGE, which must outlive the post.
-SendRequest send_of(std::uint64_t context, const Sge& piece) noexcept;
-SendRequest write_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
-SendRequest read_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
-SendRequest atomic_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept;
+template <Opcode opcode>
+SendRequest request_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote) noexcept {
+    return {.context = context, .opcode = opcode, .remote = remote, .sges = {&piece, 1}};
+}
+inline constexpr auto write_of = &request_of<Opcode::RdmaWrite>;
+inline constexpr auto read_of = &request_of<Opcode::RdmaRead>;
+inline constexpr auto atomic_of = &request_of<Opcode::AtomicWrite>;
+inline SendRequest send_of(std::uint64_t context, const Sge& piece) noexcept {
+    return request_of<Opcode::Send>(context, piece, {});
+}
 SendRequest fetch_add_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote,
                          std::uint64_t add) noexcept;
 SendRequest compare_swap_of(std::uint64_t context, const Sge& piece, const RemoteAddress& remote, std::uint64_t compare,
@@ -179,7 +197,9 @@ SendRequest with_immediate(SendRequest request, std::uint32_t immediate) noexcep
 SendRequest unsignaled(SendRequest request) noexcept;
 
 /// Posts a receive to a shared queue.
-void post(SharedReceiveQueue& queue, const ReceiveRequest& request, const Where& where = Where::current());
+inline void post(SharedReceiveQueue& queue, const ReceiveRequest& request, const Where& where = Where::current()) {
+    must(queue.post_receive(request), where);
+}
 
 /// fill() writes a pattern that depends on the position and the seed; matches() checks it.
 void fill(std::span<std::byte> bytes, std::uint32_t seed) noexcept;
@@ -199,7 +219,9 @@ Code attempt(Port& port, const ConnectParameters& parameters, const Where& where
 void connect_to(Port& port, const Address& remote, const Where& where = Where::current());
 void accept(Port& port, ConnectionRequest& request, const PrivateData& private_data = {},
             const Where& where = Where::current());
-void accept_on(Port& port, Listener& listener, const Where& where = Where::current());
+inline void accept_on(Port& port, Listener& listener, const Where& where = Where::current()) {
+    accept(port, *next_request(listener, where), {}, where);
+}
 
 /// Connects two endpoints of this process.
 void join(Port& client, Port& server, const Where& where = Where::current());
