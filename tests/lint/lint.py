@@ -27,7 +27,7 @@ NOT_MISSPELLED = "nd,fo,inout,inflight,iif,adapte,fro"
 # exports; and pytest calls fixtures that a test file imports.
 PYFLAKES_ERRS = re.compile(r"unable to detect undefined names|or defined from star imports"
                            r"|__init__\.py:.* imported but unused"
-                           r"|'\w+_pair\.\w+' imported but unused|redefinition of unused '(ia|nic|pair|peer)'")
+                           r"|'\w+_pair\.\w+' imported but unused|redefinition of unused '(ia|nic|pair|peer|region)'")
 
 
 def run(*command: str) -> tuple[int, str]:

@@ -13,7 +13,8 @@ import numpy
 import pytest
 import viaduct
 from background import TIMEOUT, Background
-from vipl_pair import RDMA, connect, connected, errors_of, fails, free_discriminator, nic, pair, repeated, request
+from vipl_pair import (RDMA, connect, connected, errors_of, fails, free_discriminator, nic, pair, region, repeated,
+                       request)
 from viaduct import _vipl, vipl
 from viaduct.vipl import ReturnCode
 
@@ -303,9 +304,8 @@ def test_messages_arrive_in_order_in_the_objects_that_were_posted(nic, pair):
     assert got[0].data.obj is inbox.view.obj
 
 
-def test_immediate_data_come_along(nic, pair):
+def test_immediate_data_come_along(pair, region):
     client, server = pair
-    region = nic.register_mem(64)
     server.post_recv(region[:])
     client.post_send((), immediate=0xDEADBEEF)
     assert client.send_wait(TIMEOUT).immediate == 0xDEADBEEF
@@ -340,9 +340,8 @@ def test_rdma_moves_what_it_is_told(nic, pair):
     assert (received.operation, received.immediate) == (vipl.StatusOperation.REMOTE_RDMA_WRITE, 5)
 
 
-def test_done_does_not_wait(nic, pair):
+def test_done_does_not_wait(pair, region):
     client, server = pair
-    region = nic.register_mem(64)
     for done in (client.send_done, client.recv_done):
         with pytest.raises(vipl.DescriptorError) as raised:
             done()
@@ -358,9 +357,8 @@ def test_done_does_not_wait(nic, pair):
     client.send_wait(TIMEOUT)
 
 
-def test_descriptors_may_be_posted_again_but_not_twice(nic, pair):
+def test_descriptors_may_be_posted_again_but_not_twice(nic, pair, region):
     client, server = pair
-    region = nic.register_mem(64)
     descriptor = client.nic.ptag.descriptor(region[0:4])
     for _ in range(3):
         server.post_recv(region[32:])
@@ -435,9 +433,8 @@ def test_disconnect_flushes(nic, pair):
     connect(client, server)
 
 
-def test_posting_without_a_connection(nic):
+def test_posting_without_a_connection(nic, region):
     vi = nic.create_vi()
-    region = nic.register_mem(64)
     sent = vi.post_send(region[:])
     with pytest.raises(vipl.DescriptorError) as raised:
         vi.send_wait(TIMEOUT)
@@ -458,10 +455,9 @@ def test_posting_too_many(nic):
     assert vi.state == vipl.State.ERROR
 
 
-def test_completion_queues_tell_which_queue(nic):
+def test_completion_queues_tell_which_queue(nic, region):
     cq = nic.create_cq(16)
     client, server = connected(nic, RDMA, send_cq=cq, recv_cq=cq)
-    region = nic.register_mem(64)
     receiving = server.post_recv(region[:])
     fails(ReturnCode.ERROR_RESOURCE, server.recv_wait, 1)
     fails(ReturnCode.ERROR_RESOURCE, server.recv_notify, print)
@@ -524,10 +520,9 @@ def test_notify(nic, pair):
         server.recv_notify(print)
 
 
-def test_notify_of_a_completion_queue(nic):
+def test_notify_of_a_completion_queue(nic, region):
     cq, told = nic.create_cq(), queue.Queue()
     client, server = connected(nic, RDMA, recv_cq=cq)
-    region = nic.register_mem(64)
     cq.notify(lambda queue_, entry: told.put((queue_, entry)))
     server.post_recv(region[:])
     client.post_send(region[0:4])

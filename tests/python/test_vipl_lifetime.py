@@ -10,15 +10,14 @@ import pytest
 from background import TIMEOUT, Background, all_of, end_in_use, join, use_until_gone
 from checks import leak_nothing
 from programs import TESTS, python
-from vipl_pair import connected, free_discriminator, nic, pair
+from vipl_pair import connected, free_discriminator, nic, pair, region
 from viaduct import _vipl, vipl
 
 
 # ---- Objects and their parents ----
 
-def test_close_ends_everything_in_any_state(nic):
+def test_close_ends_everything_in_any_state(nic, region):
     client, server = connected(nic)
-    region = nic.register_mem(64)
     posted = server.post_recv(region[:])
     client.post_send(region[0:4])
     waiting = nic.create_vi()
@@ -91,8 +90,7 @@ def test_posted_descriptors_live_on(nic):
     assert descriptor() is None
 
 
-def test_memory_for_descriptors_is_used_again(nic):
-    region = nic.register_mem(64)
+def test_memory_for_descriptors_is_used_again(nic, region):
     places = {nic.ptag.descriptor(region[:]).address for _ in range(100)}
     assert len(places) == 1
     kept = [nic.ptag.descriptor(region[:]) for _ in range(1000)]
@@ -165,9 +163,8 @@ def test_a_handler_and_another_thread_close_the_same_vi(nic):
         client.close()
 
 
-def test_memory_of_other_nics_ends_beside_a_handler(nic, pair):
+def test_memory_of_other_nics_ends_beside_a_handler(pair, region):
     client, server = pair
-    region = nic.register_mem(64)
     inside, leave = threading.Event(), threading.Event()
 
     def handle(vi, descriptor):

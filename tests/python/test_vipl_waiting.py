@@ -10,7 +10,7 @@ import threading
 import pytest
 from background import TIMEOUT, Background, runs
 from checks import fails
-from vipl_pair import RDMA, connected, errors_of, free_discriminator, nic, pair, request
+from vipl_pair import RDMA, connected, errors_of, free_discriminator, nic, pair, region, request
 from viaduct import _vipl, vipl
 from viaduct.vipl import ReturnCode
 from viaduct.vipl.waiting import Arrivals, result_in_time_async
@@ -107,9 +107,8 @@ def test_stop_ends_a_wait_of_any_thread(nic):
         waiting.result()
 
 
-def test_other_threads_run_while_one_waits(nic, pair):
+def test_other_threads_run_while_one_waits(pair, region):
     client, server = pair
-    region = nic.register_mem(64)
     server.post_recv(region[:])
     received = Background(server.recv_wait, TIMEOUT)
     client.post_send(region[0:4])
@@ -139,9 +138,8 @@ def test_a_nic_that_closes_ends_waits(nic):
             wait.result()
 
 
-def test_a_vi_that_closes_ends_waits(nic, pair):
+def test_a_vi_that_closes_ends_waits(pair, region):
     client, server = pair
-    region = nic.register_mem(64)
     for end in pair:
         end.post_recv(region[:])
     waiting = [Background(end.recv_wait) for end in pair for _ in range(3)]
@@ -152,9 +150,8 @@ def test_a_vi_that_closes_ends_waits(nic, pair):
             wait.result()
 
 
-def test_a_vi_that_cannot_be_destroyed_disturbs_nobody(nic, pair):
+def test_a_vi_that_cannot_be_destroyed_disturbs_nobody(pair, region):
     client, server = pair
-    region = nic.register_mem(64)
     server.post_recv(region[:])
     waiting = Background(server.recv_wait)
     with pytest.raises(vipl.Error):
@@ -174,14 +171,13 @@ def test_a_signal_handler_cannot_close_what_is_waited_for(nic, alarm):
 
 # ---- Handlers ----
 
-def test_what_a_handler_raises_goes_to_the_hook(nic, pair, monkeypatch):
+def test_what_a_handler_raises_goes_to_the_hook(nic, pair, region, monkeypatch):
     client, server = pair
     raised = queue.Queue()
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: raised.put(unraisable.exc_type))
 
     def fail(*_):
         raise KeyError("from a handler")
-    region = nic.register_mem(64)
     server.post_recv(region[:])
     server.recv_notify(fail)
     client.post_send(region[0:4])
@@ -191,7 +187,7 @@ def test_what_a_handler_raises_goes_to_the_hook(nic, pair, monkeypatch):
     assert raised.get(timeout=TIMEOUT) is KeyError
 
 
-def test_handlers_are_let_go(nic):
+def test_handlers_are_let_go(nic, region):
     """Handlers that were called, that will never be called, and that were replaced."""
     class Handler:
         living = 0
@@ -205,7 +201,6 @@ def test_handlers_are_let_go(nic):
         def __call__(self, *_):
             pass
     client, server = connected(nic)
-    region = nic.register_mem(64)
     cq = nic.create_cq()
     cq.notify(Handler())
     for _ in range(3):
@@ -293,10 +288,9 @@ async def test_peers_in_tasks(nic):
     assert all(isinstance(attributes, vipl.ViAttributes) for attributes in vis)
 
 
-def test_completion_queues_in_tasks(nic):
+def test_completion_queues_in_tasks(nic, region):
     cq = nic.create_cq()
     client, server = connected(nic, RDMA, recv_cq=cq)
-    region = nic.register_mem(64)
 
     async def wait():
         with pytest.raises(vipl.TimeoutError):
@@ -312,9 +306,8 @@ def test_completion_queues_in_tasks(nic):
 
 
 @runs
-async def test_several_tasks_wait_for_one_queue(nic, pair):
+async def test_several_tasks_wait_for_one_queue(pair, region):
     client, server = pair
-    region = nic.register_mem(64)
     posted = [server.post_recv(region[8 * index:8 * (index + 1)]) for index in range(8)]
     tasks = [asyncio.ensure_future(server.recv_wait_async(TIMEOUT)) for _ in posted]
     await asyncio.sleep(0)
@@ -324,9 +317,8 @@ async def test_several_tasks_wait_for_one_queue(nic, pair):
     assert [descriptor.length for descriptor in await asyncio.gather(*tasks)] == list(range(8))
 
 
-def test_nothing_is_lost_where_a_task_is_cancelled(nic, pair):
+def test_nothing_is_lost_where_a_task_is_cancelled(pair, region):
     client, server = pair
-    region = nic.register_mem(64)
 
     async def run():
         posted = [server.post_recv(region[0:8]) for _ in range(4)]

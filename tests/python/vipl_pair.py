@@ -64,3 +64,9 @@ def nic():
 @pytest.fixture
 def pair(nic):
     return connected(nic)
+
+
+@pytest.fixture
+def region(nic):
+    """64 bytes of registered memory."""
+    return nic.register_mem(64)
