@@ -3,10 +3,9 @@
 """Completes command lines with bash: test_completion.py COMPLETION TOOL..."""
 import os
 import re
-import subprocess
 import sys
 
-from command_line import check
+from command_line import check, run
 
 SCRIPT = """
 source "$1"
@@ -21,8 +20,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 def complete(tool, *words):
     """Returns what the last word may become."""
-    done = subprocess.run(["bash", "-c", SCRIPT, "bash", sys.argv[1], tool, *words], capture_output=True, text=True,
-                          check=True, timeout=60)
+    done = run(["bash", "-c", SCRIPT, "bash", sys.argv[1], tool, *words])
     check(done.stderr == "", done.stderr)
     return done.stdout.split()
 
@@ -33,7 +31,7 @@ def expect(expected, tool, *words):
 
 
 def test_every_option(tool):
-    text = subprocess.run([tool, "--help"], capture_output=True, text=True, check=True).stdout
+    text = run([tool, "--help"]).stdout
     described = re.findall(r"^  (?:-. \[ )?(--[a-z-]+)", text, re.MULTILINE)
     check(len(described) > 5, text)
     expect(" ".join(described), tool, "--")

@@ -7,10 +7,9 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 
-from command_line import PATIENCE_S, Running, check, finish, free_service
+from command_line import Running, check, finish, free_service, run
 from test_vi_info_why import ANOTHER_USER, NOBODY, Info, has_another_user
 
 ADDRESS, ANOTHER_ADDRESS = "10.0.0.1", "10.0.0.2"
@@ -106,8 +105,7 @@ def test_other_users_see_the_process(info):
     if not has_another_user():
         return
     with info.server() as (service, process):
-        text = subprocess.run([*ANOTHER_USER, info.path, "--json", "--listeners"], capture_output=True, text=True,
-                              timeout=PATIENCE_S, check=True).stdout
+        text = run([*ANOTHER_USER, info.path, "--json", "--listeners"]).stdout
         found = next(each for each in json.loads(text)["listeners"] if each["service"] == service)
         check(found["processes"] == [{"pid": process, "program": "vi-ping"}], str(found))
         check((found["uid"], found["own_user"], found["apis"]) == (os.geteuid(), False, []), str(found))
@@ -128,8 +126,7 @@ def test_all_listeners_of_the_kernel_are_shown(info):
     running, _ = librdmacm_alone(info, "0.0.0.0")
     with info.server("rpma") as (_, one), info.server("dat", device="1") as (_, another), running:
         started = {one, another, running.process.pid}
-        text = subprocess.run(["rdma", "resource", "show", "cm_id"], capture_output=True, text=True,
-                              timeout=PATIENCE_S, check=True).stdout
+        text = run(["rdma", "resource", "show", "cm_id"]).stdout
         lines = re.findall(r"state LISTEN ps TCP pid (\d+) .*src-addr (\S+):(\d+)", text)
         expected = {(host, service, int(process)) for process, host, service in lines if int(process) in started}
         check(len(expected) == len(started), text)

@@ -7,11 +7,10 @@ import os
 import pathlib
 import random
 import re
-import subprocess
 import tempfile
 import time
 
-from command_line import Tool, check, finish
+from command_line import Tool, check, finish, run
 
 HELLO = """\
 #include <vipl.h>
@@ -497,8 +496,7 @@ def test_libclang_survives(tool):
         os.mkfifo(files.path / "fifo")
         for name, text in sources.items():
             files.write(name, "int VipCloseNic(int); int f(int nic) { return VipCloseNic(nic); }\n" + text)
-        done = subprocess.run(["prlimit", "--cpu=1", tool.path, "scan", "--json", files.path], capture_output=True,
-                              text=True, timeout=60, check=True)
+        done = run(["prlimit", "--cpu=1", tool.path, "scan", "--json", files.path])
         for file in json.loads(done.stdout)["files"]:
             check(file["parser"] == "tokenizer" and len(file["uses"]) == 2, file)
 
@@ -648,9 +646,8 @@ def test_rewrite_that_cannot_be_written(tool):
     content = HELLO * 1000
     with Files(a__c=content) as files:
         command = [tool.path, "rewrite", "--to", "rpma", "--parser", "tokenizer", "--in-place", files.path / "a.c"]
-        done = subprocess.run(["sh", "-c", 'ulimit -f 10; exec "$0" "$@"', *command], capture_output=True, text=True,
-                              timeout=60)
-        check(done.returncode == 2 and "cannot write" in done.stderr, done)
+        done = run(["sh", "-c", 'ulimit -f 10; exec "$0" "$@"', *command], status=2)
+        check("cannot write" in done.stderr, done)
         check((files.path / "a.c").read_text() == content, "the source is damaged")
         check([path.name for path in files.path.iterdir()] == ["a.c"], list(files.path.iterdir()))
 

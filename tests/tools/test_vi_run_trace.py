@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from command_line import PATIENCE_S, Running, Tool, check, finish, free_service
+from command_line import PATIENCE_S, Running, Tool, check, finish, free_service, run
 
 TOOLS = pathlib.Path(sys.argv[1]).resolve().parent
 BUILD = TOOLS.parent
@@ -143,8 +143,7 @@ def test_vi_port_reads_every_format(tool):
         with Trace() as trace:
             traced(tool, trace, "polls", options=["--trace-format", form])
             source = pathlib.Path(__file__).with_name("traced.c")
-            said = subprocess.run([TOOLS / "vi-port", "scan", "--json", "--trace", trace.path, source],
-                                  capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout
+            said = run([TOOLS / "vi-port", "scan", "--json", "--trace", trace.path, source]).stdout
             report = json.loads(said)["trace"]
             counts = {function["name"]: function["calls"] for function in report["functions"] if function["calls"]}
             check(counts == {"VipCQDone": 2 * ROUNDS + 1, "VipCreateCQ": 2, "VipDestroyCQ": 2, "VipCloseNic": 1,
@@ -292,8 +291,8 @@ def test_traces_that_cannot_be_written(tool):
 
 def test_memory_that_cannot_be_shared(tool):
     command = ["sh", "-c", f"ulimit -f 4; exec {tool.path} --quiet --trace echo done"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
-    check(result.returncode == 0 and result.stdout == "done\n", f"{result}")
+    result = run(command)
+    check(result.stdout == "done\n", f"{result}")
     check(result.stderr.count("\n") == 1 and "cannot trace: File too large" in result.stderr, result.stderr)
 
 
