@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from viaduct import _rpma
 from viaduct.memory import Buffer
-from viaduct.rpma.objects import Object
+from viaduct.rpma.objects import Configuration, Object
 from viaduct.rpma.shared_receives import Srq
 
 DEFAULT_TIMEOUT_MS = _rpma.RPMA_DEFAULT_TIMEOUT_MS
 """The default of ConnCfg.timeout_ms, in milliseconds."""
 
 
-class PeerCfg(Object):
+class PeerCfg(Configuration):
     """The properties of a peer that its peers must know."""
 
     def __init__(self, *, direct_write_to_pmem: bool = False) -> None:
@@ -28,10 +28,6 @@ class PeerCfg(Object):
 
     def _end(self, handle: int) -> None:
         _rpma.rpma_peer_cfg_delete(handle)
-
-    def delete(self) -> None:
-        """Deletes the configuration; same as close()."""
-        self._delete()
 
     @property
     def direct_write_to_pmem(self) -> bool:
@@ -54,7 +50,7 @@ class PeerCfg(Object):
         return _rpma.rpma_peer_cfg_get_descriptor_size(self._handle)
 
 
-class ConnCfg(Object):
+class ConnCfg(Configuration):
     """The configuration of a connection. Calls that use it copy it."""
 
     def __init__(self, *, timeout_ms: int | None = None, cq_size: int | None = None, rcq_size: int | None = None,
@@ -72,10 +68,6 @@ class ConnCfg(Object):
 
     def _end(self, handle: int) -> None:
         _rpma.rpma_conn_cfg_delete(handle)
-
-    def delete(self) -> None:
-        """Deletes the configuration; same as close()."""
-        self._delete()
 
     @property
     def timeout_ms(self) -> int:

@@ -38,5 +38,13 @@ class Object(Resource):
             self._released()
 
 
+class Configuration(Object):
+    """The base class of the configurations."""
+
+    def delete(self) -> None:
+        """Deletes the configuration; same as close()."""
+        self._delete()
+
+
 def handle_of(what: Object | None) -> int:
     return 0 if what is None else what._handle

@@ -5,10 +5,10 @@ from __future__ import annotations
 from viaduct import _rpma
 from viaduct.rpma.completions import Cq, HasQueues
 from viaduct.rpma.memory import Piece, place_of
-from viaduct.rpma.objects import Object, handle_of
+from viaduct.rpma.objects import Configuration, Object, handle_of
 
 
-class SrqCfg(Object):
+class SrqCfg(Configuration):
     """The configuration of a shared receive queue. Peer.srq_new() copies it."""
 
     def __init__(self, *, rq_size: int | None = None, rcq_size: int | None = None) -> None:
@@ -21,10 +21,6 @@ class SrqCfg(Object):
 
     def _end(self, handle: int) -> None:
         _rpma.rpma_srq_cfg_delete(handle)
-
-    def delete(self) -> None:
-        """Deletes the configuration; same as close()."""
-        self._delete()
 
     @property
     def rq_size(self) -> int:
