@@ -2,7 +2,6 @@
 """viaduct.dat: each call of DAT 2.0, its results and its errors, between two ends in one process."""
 import ctypes
 import os
-import pathlib
 import pickle
 import re
 import socket
@@ -11,6 +10,7 @@ import pytest
 import viaduct
 from checks import fails
 from dat_pair import ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia, of_extension, pair, succeeded
+from programs import MANUAL, ROOT
 from viaduct import _dat, dat
 from viaduct.dat.errors import error_of
 
@@ -558,7 +558,7 @@ def test_notification_objects(ia):
 
 def exported():
     """Returns the functions of libdat2.so.2."""
-    return set((pathlib.Path(__file__).parents[1] / "conformance/udat/exports.txt").read_text().split())
+    return set((ROOT / "tests/conformance/udat/exports.txt").read_text().split())
 
 
 def test_every_call_of_dat_is_there():
@@ -567,8 +567,7 @@ def test_every_call_of_dat_is_there():
 
 
 def test_every_call_is_documented():
-    page = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text()
-    documented = set(re.findall(r"`(dats?_\w+)`", page))
+    documented = set(re.findall(r"`(dats?_\w+)`", MANUAL.read_text()))
     assert exported() <= documented
 
 

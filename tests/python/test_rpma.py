@@ -2,7 +2,6 @@
 """viaduct.rpma: each call of librpma, including errors, between two ends in one process."""
 import array
 import mmap
-import pathlib
 import pickle
 import re
 import select
@@ -15,6 +14,7 @@ from viaduct import _rpma, rpma
 from viaduct.rpma.errors import error_of
 
 from checks import fails
+from programs import MANUAL, ROOT
 from rpma_pair import ADDRESS, TIMEOUT, Pair, free_port, new_peer, pair, peer
 
 ALWAYS = rpma.Flags.COMPLETION_ALWAYS
@@ -519,9 +519,6 @@ def test_what_the_function_raises_is_reported(log, monkeypatch):
 
 # ---- The whole ----
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
 @pytest.fixture
 def calls_of_c():
     exported = (ROOT / "api" / "rpma" / "librpma.map").read_text(encoding="ascii")
@@ -535,8 +532,8 @@ def test_raw_names_are_those_of_c(calls_of_c):
 
 
 def test_the_page_tells_the_name_of_every_call(calls_of_c):
-    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-    rows = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("| `rpma_")]
+    page = MANUAL.read_text(encoding="utf-8").splitlines()
+    rows = [line.split("|")[1:3] for line in page if line.startswith("| `rpma_")]
     told = [re.findall(r"`(rpma_\w+)`", row[0]) for row in rows]
     assert sorted(sum(told, [])) == sorted(calls_of_c)
     for _, names in rows:

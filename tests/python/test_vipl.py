@@ -3,7 +3,6 @@
 import array
 import itertools
 import mmap
-import pathlib
 import pickle
 import queue
 import re
@@ -13,6 +12,7 @@ import numpy
 import pytest
 import viaduct
 from background import TIMEOUT, Background
+from programs import MANUAL
 from vipl_pair import (RDMA, connect, connected, errors_of, fails, free_discriminator, nic, pair, region, repeated,
                        request)
 from viaduct import _vipl, vipl
@@ -544,8 +544,7 @@ def test_the_example_of_the_manual_works(capsys):
 
 def names_in_the_manual():
     """Returns the (C name, Python name) pairs in docs/python.md."""
-    page = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text(encoding="utf-8")
-    for row in re.findall(r"^\| (`Vip.*) \| (.*) \|$", page, re.MULTILINE):
+    for row in re.findall(r"^\| (`Vip.*) \| (.*) \|$", MANUAL.read_text(encoding="utf-8"), re.MULTILINE):
         calls, names = (re.findall(r"`([\w.]+)(?:\(\))?`", column) for column in row)
         yield from itertools.product(calls, names)
 
