@@ -9,8 +9,7 @@ import threading
 
 import pytest
 from background import TIMEOUT, Background, runs
-from checks import fails
-from vipl_pair import RDMA, connected, errors_of, free_discriminator, nic, pair, region, request
+from vipl_pair import RDMA, connected, errors_of, fails, free_discriminator, nic, pair, region, request
 from viaduct import _vipl, vipl
 from viaduct.vipl import ReturnCode
 from viaduct.vipl.waiting import Arrivals, result_in_time_async
@@ -94,8 +93,8 @@ def test_a_server_is_not_deaf_while_it_looks_for_signals(nic):
             with pytest.raises(vipl.TimeoutError):  # rather than NO_MATCH
                 vi.connect_request(nic.net_address(service), 0.05)
             return True
-    with fails(ReturnCode.NOT_DONE):
-        _vipl.VipConnectWait(nic.handle, _vipl.VIP_NET_ADDRESS(*nic.net_address(service)), TIMEOUT, Look())
+    address = _vipl.VIP_NET_ADDRESS(*nic.net_address(service))
+    fails(ReturnCode.NOT_DONE, _vipl.VipConnectWait, nic.handle, address, TIMEOUT, Look())
 
 
 def test_stop_ends_a_wait_of_any_thread(nic):
@@ -103,8 +102,7 @@ def test_stop_ends_a_wait_of_any_thread(nic):
     address = _vipl.VIP_NET_ADDRESS(*nic.net_address(free_discriminator()))
     waiting = Background(_vipl.VipConnectWait, nic.handle, address, None, stop)
     stop.set()
-    with fails(ReturnCode.NOT_DONE):
-        waiting.result()
+    fails(ReturnCode.NOT_DONE, waiting.result)
 
 
 def test_other_threads_run_while_one_waits(pair, region):
@@ -134,8 +132,7 @@ def test_a_nic_that_closes_ends_waits(nic):
     waiting.append(Background(cq.wait))
     nic.close()
     for wait in waiting:
-        with fails(ReturnCode.INVALID_PARAMETER):
-            wait.result()
+        fails(ReturnCode.INVALID_PARAMETER, wait.result)
 
 
 def test_a_vi_that_closes_ends_waits(pair, region):
@@ -374,8 +371,7 @@ def test_cancelled_waits_for_connections_are_over(nic):
             thread.join(TIMEOUT)
             assert not thread.is_alive()
     vi.disconnect()
-    with fails(ReturnCode.NO_MATCH):
-        vi.connect_request(nic.net_address(service), TIMEOUT)
+    fails(ReturnCode.NO_MATCH, vi.connect_request, nic.net_address(service), TIMEOUT)
 
 
 @runs
