@@ -46,18 +46,18 @@ def fit(name, client, server, backend, said):
 # ---- The page --------------------------------------------------------------------------------------------------------
 
 INTRODUCTION = """\
-# Nine pairs
+# Pairs of APIs
 
 <!-- Written by tests/matrix/pairs.py from tests/matrix/expected.json, which the tests compare with what happens. -->
 
-A client of each API can connect to a server of each API. These tables show what both ends are told in each situation,
-in the words of their API: results of calls, events, and statuses of completions. `./dev test matrix` compares them with
-what happens on loopback and over TCP, `./dev test guest` over RDMA devices. [ADR
-27](../adr/0027-levels-that-join.md) says which reliability levels join.
+A client of each API can connect to a server of each API. These tables show the results that both ends get in each
+situation, in the terms of their API: results of calls, events, and statuses of completions. `./dev test matrix` checks
+them on loopback and over TCP, `./dev test guest` over RDMA devices. [ADR 27](../adr/0027-levels-that-join.md) says
+which reliability levels join.
 
-In each table, a row is the API of the client, and a column that of the server. The first line of a cell is what the
-client is told, the second line what the server is told. Unless a section says otherwise, VIs have Reliable Delivery.
-`0` is the result of a librpma call; as a request, that of `rpma_ep_next_conn_req`.
+In each table, a row is the API of the client, and a column that of the server. The first line of a cell is the result
+of the client, the second line that of the server. Unless a section says otherwise, VIs have Reliable Delivery. `0` is
+the result of a librpma call; as a request, that of `rpma_ep_next_conn_req`.
 """
 
 
