@@ -16,14 +16,14 @@ MARKS = ("≈: several calls or arguments take the place of one, or one goes awa
 ORIGIN = "<!-- Written by tools/port/pages.py from tools/port/mapping.json. -->"
 # The pages of entries: their kinds, a title and what to know before.
 ENTRIES = {
-    "calls": (("function",), "Calls", "The functions of each API, by what they are for."),
+    "calls": (("function",), "Calls", "The functions of each API, by purpose."),
     "types": (("type", "constants"), "Types and constants", "The types of each API, and constants that are no error, "
               "status or event."),
-    "states": (("state",), "States", "The states of endpoints. librpma has no states that a program can ask for: a "
-               "request, a connection, and the event that it was closed take their place. "
+    "states": (("state",), "States", "The states of endpoints. librpma has no states that a program can query: "
+               "requests, connections and the events of their end take their place. "
                "[state-machine.md](../state-machine.md) has all transitions."),
-    "events": (("event",), "Events", "What is reported without being asked for, or later than the call that caused it. "
-               "VIPL has few events, because its calls wait: their return values are the outcome."),
+    "events": (("event",), "Events", "What is reported without a call, or later than the call that caused it. VIPL has "
+               "few events, because its calls wait and return the outcome."),
     "errors": (("error", "status"), "Errors", "Codes that calls return, and the results of operations."),
 }
 TABLES = {"attributes": "attributes.md", "limits": "limits.md", "keys": "keys.md", "posting": "posting.md"}
