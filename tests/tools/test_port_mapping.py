@@ -16,11 +16,17 @@ import sys
 ROOT = pathlib.Path(sys.argv[1])
 VI_INFO = sys.argv[2]
 MAPPING = pathlib.Path(sys.argv[3] if len(sys.argv) > 3 else ROOT / "tools/port/mapping.json")
+TRACE = ROOT / "tools/run/trace"
+INCLUDES = [ROOT / "api" / api / "include" for api in ("vipl", "udat", "rpma")]
 APIS = "vipl", "dat", "rpma"
 HOW = "one-to-one", "pattern", "by-hand"
 KINDS = "function", "type", "constants", "state", "event", "error", "status"
 ASPECTS = {"ownership", "blocking", "time", "order", "threads", "errors"}
 GUARD = re.compile(r"_H$|^_VIPL_$")
+sys.path.insert(0, str(TRACE))
+sys.dont_write_bytecode = True
+import generate  # noqa: E402, from that directory
+
 # The structures whose members the table of attributes must name, by the column, and setters that count as members.
 ATTRIBUTES = {
     "vipl": ("api/vipl/include/vipl.h", ("VIP_NIC_ATTRIBUTES", "VIP_VI_ATTRIBUTES")),
@@ -235,8 +241,7 @@ class Mapping:
 
     def faults_of_traces(self):
         """Functions that no trace shows under their name are macros or inline functions."""
-        tables = [json.loads(path.read_text()) for path in sorted((ROOT / "tools/run/trace").glob("*.json"))]
-        traced = {name for table in tables for name in [*table.get("calls", {}), *table.get("like_calls", [])]}
+        traced = {name for path in sorted(TRACE.glob("*.json")) for name in generate.Table(path, INCLUDES, 0).calls}
         macros = macro_calls(words_of("api/udat/include/*/*.h"))
         for name in {name for header in self.headers.values() for name in header.prototypes} | set(macros):
             if name not in traced and name not in self.traced_as:

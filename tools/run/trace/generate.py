@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""generate.py INCLUDE_DIRECTORY... --output DIRECTORY TABLE...: writes the wrappers of the calls that the tables
-describe, NAME.cpp for NAME.json, and calls.cpp and trace.map for all of them.
+"""generate.py INCLUDE_DIRECTORY... --output DIRECTORY TABLE...: writes the wrappers of the calls of the APIs that the
+tables describe, NAME.cpp for NAME.json, and calls.cpp and trace.map for all of them.
 
-A table has the calls of one API, each with its result and arguments in the order of C. An argument may begin with "out"
-or "inout" (a pointer to what the call returns), "new" (to a handle that the call returns) or "end" (a handle that a
-successful call destroys). It may end with "[COUNT]", the length of an array or, in bytes, of memory without a type, or
-with ": DECODER". Constants, enumerations and structures are read from the headers."""
+Calls, constants, enumerations and structures are read from the headers; a table has what these do not tell. Its
+"directions" are patterns of arguments, CALL.ARGUMENT: "new" (a pointer to a handle that the call returns), "end" (a
+handle that a successful call destroys), "inout", "in" and "out". Without one, a pointer to what is not constant and no
+object is "out". Its "arguments", named so or for all calls without "CALL.", have "[COUNT]", the length of an array or,
+in bytes, of memory without a type, or a decoder; so have the "results", by their types."""
 import argparse
 import json
 import pathlib
@@ -18,25 +19,28 @@ UNSIGNED = {"size_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "DAT_UINT32
             "VIP_UINT16", "VIP_UINT32", "VIP_USHORT"}
 KEYS = {"DAT_LMR_CONTEXT", "DAT_RMR_CONTEXT", "DAT_VADDR"}  # better read as hexadecimal numbers
 BOOLEANS = {"bool", "DAT_BOOLEAN", "VIP_BOOLEAN"}
-POINTERS = {"VIP_PVOID", "DAT_PVOID", "VIP_QOS", "VIP_EVENT_HANDLE", "VIP_VI_CALLBACK", "VIP_CQ_CALLBACK",
-            "VIP_ERROR_HANDLER"}
+POINTERS = {"VIP_PVOID", "DAT_PVOID", "VIP_QOS", "VIP_EVENT_HANDLE"}
 STRINGS = {"DAT_NAME_PTR"}
 EXTENSION_WORDS = 16
+PROTOTYPE = re.compile(r"^(\w[\w ]*[ *]+)(\w+)\(((?:[^()]|\([^()]*\))*)\)[ \w]*;", re.M)
 NO_WAIT = re.compile(r"Done$|_dequeue$|_get_wc$")  # polls that return at once
 
 
 class Headers:
-    """The declarations of an API."""
+    """The declarations of an API, with those of a text that are in no header."""
 
-    def __init__(self, directories, names):
-        text = ""
+    def __init__(self, directories, names, text):
         for name in names:
             path = next(path for path in (directory / name for directory in directories) if path.exists())
             text += path.read_text()
         text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
         self.macros = re.findall(r"^#define (\w+) +\S", text, re.M)
         text = re.sub(r"^\s*#(\\\n|.)*$", "", text, flags=re.M)
-        self.functions = set(re.findall(r"(\w+)\(", text))
+        text = re.sub(r"\b(extern|IN|OUT|DAT_API) ", "", text)
+        self.functions = {}
+        for result, name, parameters in PROTOTYPE.findall(text):
+            if not result.startswith("typedef "):
+                self.functions[name] = type_of(result), re.split(r",(?![^(]*\))", " ".join(parameters.split()))
         self.enums = {}
         for tag, body, name in re.findall(r"enum (\w*)\s*\{([^}]*)\}\s*(\w*);", text):
             constants = [each.split("=")[0].strip() for each in body.split(",") if each.strip()]
@@ -50,14 +54,17 @@ class Headers:
 
 
 class Argument:
-    def __init__(self, text):
-        text, _, self.decoder = text.partition(": ")
-        match = re.fullmatch(r"(?:(out|inout|new|end) )?(.*?)(\w+)(?:\[([^]]*)\])?", text)
-        self.direction, kind, self.name, self.count = match.groups()
-        self.kind = kind.strip()
+    """A parameter, as it is declared."""
 
-    def declaration(self):
-        return self.kind + " " + self.name
+    def __init__(self, text):
+        self.count, self.decoder, self.direction = None, "", "in"
+        if function := re.search(r"\(\*(\w+)\)\(", text):
+            self.name, self.kind, self.declaration = function[1], "void*", text.strip()
+            return
+        kind, self.name, length = re.fullmatch(r"(.*?)(\w+)(?:\[(\w*)\])?", text.strip()).groups()
+        self.kind = type_of(kind) + ("*" if length is not None else "")
+        self.count = length or None
+        self.declaration = f"{self.kind} {self.name}"
 
 
 class Table:
@@ -65,12 +72,12 @@ class Table:
         self.name = path.stem
         data = json.loads(path.read_text())
         if "like" in data:
-            other = json.loads((path.parent / data["like"]).read_text())
-            calls = {name: other["calls"][name] for name in data["like_calls"]} | data["calls"]
-            data = {**other, **data, "calls": calls}
+            data = json.loads((path.parent / data["like"]).read_text()) | data
         self.data = data
-        self.headers = Headers(directories, data["headers"])
-        self.calls = dict(sorted(data["calls"].items()))
+        self.undeclared = "".join(f"\n{prototype};\n" for prototype in data.get("undeclared", []))
+        self.headers = Headers(directories, data["headers"], self.undeclared)
+        self.calls = {name: function for name, function in sorted(self.headers.functions.items())
+                      if re.fullmatch(data["calls"], name)}
         self.first_call = first_call
         self.handles = data["handles"]
         self.needed = list(data.get("structs", []))  # structures to decode
@@ -202,12 +209,31 @@ class Table:
 
     # ---- Wrappers ----------------------------------------------------------------------------------------------------
 
+    def argument(self, call, text):
+        argument = Argument(text)
+        place = f"{call}.{argument.name}"
+        known = self.data["arguments"]
+        how = known.get(place, known.get(argument.name, ""))
+        if how.startswith("["):
+            argument.count = how[1:-1]
+        else:
+            argument.decoder = how
+        base = base_of(argument.kind)
+        stars = argument.kind.count("*") - (base in self.handles and base.startswith("struct "))
+        if stars > 0 and "const" not in argument.kind and argument.kind != "void*":
+            argument.direction = "out"
+        for direction, patterns in self.data["directions"].items():
+            matches = re.fullmatch("|".join(patterns), place)
+            if matches and (direction != "new" or stars > 0 and base in self.handles):
+                argument.direction = direction
+        return argument
+
     def wrapper(self, number, name):
-        result, *words = self.calls[name]
-        result, _, decoder = result.partition(": ")
-        variadic = words[-1:] == ["..."]
-        arguments = [Argument(word) for word in words if word != "..."]
-        declared = ", ".join([argument.declaration() for argument in arguments] + ["..."] * variadic)
+        result, words = self.calls[name]
+        decoder = self.data.get("results", {}).get(result, "")
+        variadic = words[-1:] == [" ..."]
+        arguments = [self.argument(name, word) for word in words if word not in ("void", " ...")]
+        declared = ", ".join([argument.declaration for argument in arguments] + ["..."] * variadic)
         passed = ", ".join([argument.name for argument in arguments]
                            + [f"words[{word}]" for word in range(EXTENSION_WORDS)] * variadic)
         own = f"traced_{self.name}_{name}"
@@ -215,7 +241,7 @@ class Table:
         poll = self.data["polls"].get(name)
         lines = [f'extern "C" __attribute__((visibility("default"))) {result} {own}({declared});',
                  f'__asm__(".symver {own}, {name}{default}{self.data["version"]}");']
-        if name not in self.data.get("undeclared", []):
+        if f" {name}(" not in self.undeclared:
             lines.append(f"static_assert(std::is_same_v<decltype({own}), decltype({name})>);")
         lines += [f"{result} {own}({declared}) {{",
                   f'    static constinit Function<decltype(&{own})> real("{name}", library);']
@@ -296,6 +322,11 @@ class Table:
             *self.constant_tables(), *prototypes, "}",
             f'}}\n#include "tools/run/trace/{values}_values.hpp"\nnamespace viaduct::trace {{', "namespace {",
             *structs, "}", "}", "using namespace viaduct::trace;", *wrappers, ""])
+
+
+def type_of(text):
+    """A type of C, with its asterisks behind the name."""
+    return " ".join(text.replace("*", " * ").split()).replace(" *", "*")
 
 
 def identifier(name):
