@@ -4,7 +4,6 @@ include(CMakePackageConfigHelpers)
 
 set(VIADUCT_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/Viaduct)
 set(VIADUCT_FRONTENDS vipl rpma dat2) # and dat, whose headers are beside those of dat2
-set(VIADUCT_MODULES viaduct vipl librpma dat2 dat) # of pkg-config
 set(VIADUCT_LIBRPMA_API_VERSION 1.2.0)
 
 target_compile_features(viaduct INTERFACE cxx_std_20)
@@ -88,16 +87,31 @@ if(VIADUCT_TOOLS) # tools/CMakeLists.txt installs them
   set_target_properties(${VIADUCT_TOOL_NAMES} PROPERTIES INSTALL_RPATH "${rpath}")
 endif()
 
-foreach(module IN LISTS VIADUCT_MODULES)
+# viaduct_pkg_config(MODULE LIBS REQUIRED DESCRIPTION)
+function(viaduct_pkg_config module libs required description)
   set(libdir ${CMAKE_INSTALL_LIBDIR})
+  set(includedir ${CMAKE_INSTALL_INCLUDEDIR})
   if(module MATCHES "librpma|dat2")
     set(libdir ${VIADUCT_STOCK_LIBDIR})
+    set(includedir ${VIADUCT_STOCK_INCLUDEDIR})
   endif()
-  file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_PREFIX}/${libdir}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-  string(REGEX REPLACE "/$" "" pc_to_prefix ${pc_to_prefix})
-  configure_file(${CMAKE_CURRENT_LIST_DIR}/${module}.pc.in ${PROJECT_BINARY_DIR}/${module}.pc @ONLY)
+  set(version ${PROJECT_VERSION})
+  if(module STREQUAL librpma)
+    set(version ${VIADUCT_LIBRPMA_API_VERSION})
+  endif()
+  file(RELATIVE_PATH to_prefix ${CMAKE_INSTALL_PREFIX}/${libdir}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+  string(REGEX REPLACE "/$" "" to_prefix ${to_prefix})
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/module.pc.in ${PROJECT_BINARY_DIR}/${module}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${module}.pc DESTINATION ${libdir}/pkgconfig)
-endforeach()
+endfunction()
+viaduct_pkg_config(viaduct -lviaduct ""
+  "The core of Viaduct: devices, memory, endpoints, completions and events (C++20)")
+viaduct_pkg_config(vipl -lvipl viaduct "The Virtual Interface Provider Library (VIPL) over Viaduct")
+viaduct_pkg_config(librpma "${librpma_libs}" viaduct
+  "Remote persistent memory access (librpma) over Viaduct ${PROJECT_VERSION}")
+viaduct_pkg_config(dat2 -ldat2 viaduct
+  "uDAPL 2.0, the user's Direct Access Programming Library, over Viaduct")
+viaduct_pkg_config(dat -ldat dat2 "uDAPL 1.2, the user's Direct Access Programming Library, over Viaduct")
 
 install(EXPORT ViaductTargets NAMESPACE Viaduct:: DESTINATION ${VIADUCT_CMAKEDIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ViaductConfigVersion.cmake COMPATIBILITY SameMinorVersion)
