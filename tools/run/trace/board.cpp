@@ -44,15 +44,12 @@ void write_thread(Text& text, std::uint32_t pid, std::uint32_t tid) {
 }
 
 void write_numbers(Text& text, std::uint32_t pid, std::uint32_t tid) {
-    text.field("pid");
-    text.unsigned_number(pid);
-    text.field("tid");
-    text.unsigned_number(tid);
+    text.field("pid").unsigned_number(pid);
+    text.field("tid").unsigned_number(tid);
 }
 
 void write_epoch_time(Text& text, const Board& board, std::uint64_t time_ns) {
-    text.field("time");
-    text.seconds(time_ns + board.realtime_offset_ns, microsecond_decimals);
+    text.field("time").seconds(time_ns + board.realtime_offset_ns, microsecond_decimals);
 }
 
 }  // namespace
@@ -76,26 +73,20 @@ void begin_record(Text& text, const Board& board, const Call& call, std::uint32_
     if (text.format() == Format::Json) {
         write_epoch_time(text, board, start_ns);
         write_numbers(text, pid, tid);
-        text.field("api");
-        text.string(call.api);
-        text.field("call");
-        text.string(call.name);
+        text.field("api").string(call.api);
+        text.field("call").string(call.name);
     } else {
-        text.field("name");
-        text.string(call.name);
-        text.field("cat");
-        text.string(call.api);
+        text.field("name").string(call.name);
+        text.field("cat").string(call.api);
         write_numbers(text, pid, tid);
         text.field("ts");
         write_microseconds(text, start_ns);
     }
-    text.field("args");
-    text.open('{');
+    text.field("args").open('{');
 }
 
 void begin_result(Text& text) {
-    if (text.format() == Format::Perfetto) return text.field("result");
-    text.close(text.is_json() ? '}' : ')');
+    if (text.format() != Format::Perfetto) text.close(text.is_json() ? '}' : ')');
     if (text.is_json())
         text.field("result");
     else
@@ -104,15 +95,11 @@ void begin_result(Text& text) {
 
 void mark_failed(Text& text) {
     if (!text.is_json()) return text.raw(" !");
-    text.field("failed");
-    text.boolean(true);
+    text.field("failed").boolean(true);
 }
 
 void end_record(Text& text, std::uint64_t duration_ns, std::uint64_t times) {
-    if (times > 1) {
-        text.field("times");
-        text.unsigned_number(times);
-    }
+    if (times > 1) text.field("times").unsigned_number(times);
     switch (text.format()) {
         case Format::Text:
             text.raw(" <");
@@ -140,8 +127,7 @@ void end_unfinished(Text& text, std::uint64_t duration_ns) {
         return;
     }
     if (text.format() == Format::Json) text.close('}');
-    text.field("unfinished");
-    text.boolean(true);
+    text.field("unfinished").boolean(true);
     end_record(text, duration_ns, 1);
 }
 
@@ -168,25 +154,19 @@ void write_event(Text& text, const Board& board, std::uint32_t pid, std::string_
             text.open('{');
             write_epoch_time(text, board, now);
             write_numbers(text, pid, pid);
-            text.field("event");
-            text.string(event);
-            text.field("detail");
-            text.string(detail);
+            text.field("event").string(event);
+            text.field("detail").string(detail);
             text.raw("}\n");
             break;
         case Format::Perfetto:  // the name of the process, or a mark on its time line
             text.open('{');
-            text.field("name");
-            text.string(event == started ? "process_name" : event);
+            text.field("name").string(event == started ? "process_name" : event);
             write_numbers(text, pid, pid);
             text.field("ts");
             write_microseconds(text, now);
-            text.field("ph");
-            text.string(event == started ? "M" : "i");
-            text.field("args");
-            text.open('{');
-            text.field("name");
-            text.string(detail);
+            text.field("ph").string(event == started ? "M" : "i");
+            text.field("args").open('{');
+            text.field("name").string(detail);
             text.raw("}},\n");
             break;
     }

@@ -58,23 +58,11 @@ const char* name_of(std::span<const Constant> constants, std::uint64_t value) {
 [[maybe_unused]] void show_DAT_DTO_COOKIE(Record& record, DAT_CONTEXT cookie) { show_DAT_CONTEXT(record, cookie); }
 [[maybe_unused]] void show_DAT_RMR_COOKIE(Record& record, DAT_CONTEXT cookie) { show_DAT_CONTEXT(record, cookie); }
 
-[[maybe_unused]] void show_DAT_NAMED_ATTR(Record& record, const DAT_NAMED_ATTR& attribute) {
-    Text& text = record.text();
-    text.open('{');
-    text.field("name");
-    record.string(attribute.name);
-    text.field("value");
-    record.string(attribute.value);
-    text.close('}');
-}
-
 [[maybe_unused]] void show_DAT_OS_WAIT_PROXY_AGENT(Record& record, const DAT_OS_WAIT_PROXY_AGENT& agent) {
     Text& text = record.text();
     text.open('{');
-    text.field("instance_data");
-    text.address(agent.instance_data);
-    text.field("proxy_agent_func");
-    text.address(reinterpret_cast<const void*>(agent.proxy_agent_func));
+    text.field("instance_data").address(agent.instance_data);
+    text.field("proxy_agent_func").address(reinterpret_cast<const void*>(agent.proxy_agent_func));
     text.close('}');
 }
 
@@ -98,8 +86,7 @@ const char* name_of(std::span<const Constant> constants, std::uint64_t value) {
     constexpr std::uint64_t kinds = ~std::uint64_t{0xfff};
     Text& text = record.text();
     text.open('{');
-    text.field("event_number");
-    text.constant(constants_event_number, as_bits(event.event_number));
+    text.field("event_number").constant(constants_event_number, as_bits(event.event_number));
     text.field("evd_handle");
     record.handle(kind_evd, event.evd_handle);
     const auto& data = event.event_data;
@@ -113,8 +100,7 @@ const char* name_of(std::span<const Constant> constants, std::uint64_t value) {
             show_DAT_RMR_BIND_COMPLETION_EVENT_DATA(record, data.rmr_completion_event_data);
             break;
         case as_bits(DAT_CONNECTION_REQUEST_EVENT) & kinds:
-            text.field("conn_qual");
-            text.unsigned_number(data.cr_arrival_event_data.conn_qual);
+            text.field("conn_qual").unsigned_number(data.cr_arrival_event_data.conn_qual);
             text.field("cr_handle");
             record.handle(kind_cr, data.cr_arrival_event_data.cr_handle);
             break;
@@ -125,12 +111,10 @@ const char* name_of(std::span<const Constant> constants, std::uint64_t value) {
         case as_bits(DAT_ASYNC_ERROR_EVD_OVERFLOW) & kinds:
             text.field("dat_handle");
             record.handle(any_kind, data.asynch_error_event_data.dat_handle);
-            text.field("reason");
-            text.number(data.asynch_error_event_data.reason);
+            text.field("reason").number(data.asynch_error_event_data.reason);
             break;
         case as_bits(DAT_SOFTWARE_EVENT) & kinds:
-            text.field("pointer");
-            text.address(data.software_event_data.pointer);
+            text.field("pointer").address(data.software_event_data.pointer);
             break;
         default: break;
     }

@@ -96,7 +96,7 @@ class Table:
         tables = {name: self.constants_of(what) for name, what in self.data.get("constants", {}).items()
                   if self.constants_of(what)}
         for name, what in self.data.get("flags", {}).items():
-            tables[name] = self.constants_of(name if what == "enum" else what)
+            tables[name] = self.constants_of(what)
         for name, constants in self.headers.enums.items():
             tables.setdefault(identifier(name), constants)
         for name, constants in tables.items():
@@ -149,7 +149,7 @@ class Table:
     def decode_value(self, base, value):
         if base in self.data.get("custom", []):
             return f"show_{identifier(base)}(record, {value});"
-        if base in self.data.get("flags", {}):
+        if base in self.data.get("flags", {}) or re.fullmatch("|".join(self.data.get("flag_enums", [])), base):
             return f"text.flags(constants_{base}, as_bits({value}));"
         if base in self.headers.enums:
             return f"text.constant(constants_{identifier(base)}, as_bits({value}));"

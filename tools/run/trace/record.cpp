@@ -154,8 +154,7 @@ void Record::write() {
         std::array<char, 1024> buffer{};
         Text text(buffer, text_.format());
         begin_record(text, tracer()->board(), calls[call_], pid_, thread_->slot->tid, start_ns_);
-        text.field("arguments");
-        text.word("too long");
+        text.field("arguments").word("too long");
         trace::begin_result(text);
         text.word("?");
         end_record(text, call_end_ns_ - call_start_ns_);

@@ -34,20 +34,12 @@ namespace {
 [[maybe_unused]] void show_ibv_wc(Record& record, const ibv_wc& completion) {
     Text& text = record.text();
     text.open('{');
-    text.field("wr_id");
-    text.hexadecimal(completion.wr_id);
-    text.field("status");
-    text.constant(completion_states, completion.status);
-    text.field("opcode");
-    text.constant(completion_operations, completion.opcode);
-    text.field("byte_len");
-    text.unsigned_number(completion.byte_len);
-    text.field("qp_num");
-    text.unsigned_number(completion.qp_num);
-    if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) {
-        text.field("imm_data");
-        text.hexadecimal(completion.imm_data);
-    }
+    text.field("wr_id").hexadecimal(completion.wr_id);
+    text.field("status").constant(completion_states, completion.status);
+    text.field("opcode").constant(completion_operations, completion.opcode);
+    text.field("byte_len").unsigned_number(completion.byte_len);
+    text.field("qp_num").unsigned_number(completion.qp_num);
+    if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) text.field("imm_data").hexadecimal(completion.imm_data);
     text.close('}');
 }
 

@@ -39,11 +39,12 @@ void Text::next() {
     first_ = false;
 }
 
-void Text::field(std::string_view name) {
+Text& Text::field(std::string_view name) {
     next();
     quote();
     raw(name);
     raw(is_json() ? "\":" : "=");
+    return *this;
 }
 
 void Text::open(char bracket) {

@@ -38,8 +38,8 @@ public:
     void decimal(std::uint64_t value, int digits = 1);
     void seconds(std::uint64_t nanoseconds, int decimals);
 
-    /// The name of the next value.
-    void field(std::string_view name);
+    /// The name of the next value. Returns this text, for the value.
+    Text& field(std::string_view name);
     void open(char bracket);
     void close(char bracket);
 

@@ -29,17 +29,13 @@ void show_address(Record& record, const VIP_NET_ADDRESS* address) {
 void show_segment(Record& record, const VIP_DESCRIPTOR_SEGMENT& segment, bool is_remote) {
     Text& text = record.text();
     text.open('{');
-    text.field(is_remote ? "Remote" : "Data");
-    text.address(segment.Local.Data.Address);
+    text.field(is_remote ? "Remote" : "Data").address(segment.Local.Data.Address);
     text.field("Handle");
     if (is_remote)
         text.unsigned_number(segment.Remote.Handle);  // of the peer
     else
         record.handle(kind_mem, segment.Local.Handle);
-    if (!is_remote) {
-        text.field("Length");
-        text.unsigned_number(segment.Local.Length);
-    }
+    if (!is_remote) text.field("Length").unsigned_number(segment.Local.Length);
     text.close('}');
 }
 
@@ -51,24 +47,15 @@ void show_descriptor(Record& record, const VIP_DESCRIPTOR* descriptor) {
         const auto operation = control->Control & VIP_CONTROL_OP_MASK;
         const bool is_rdma = operation == VIP_CONTROL_OP_RDMAWRITE || operation == VIP_CONTROL_OP_RDMAREAD;
         text.open('{');
-        text.field("Address");
-        text.address(descriptor);
-        text.field("Operation");
-        text.constant(constants_operation, operation);
-        text.field("Control");
-        text.flags(constants_control, control->Control & ~VIP_CONTROL_OP_MASK);
-        text.field("ImmediateData");
-        text.hexadecimal(control->ImmediateData);
-        text.field("Length");
-        text.unsigned_number(control->Length);
-        text.field("Status");
-        text.flags(constants_status, control->Status & ~VIP_STATUS_OP_MASK);
-        if ((control->Status & VIP_STATUS_DONE) != 0) {
-            text.field("Completed");
-            text.constant(constants_operation_status, control->Status & VIP_STATUS_OP_MASK);
-        }
-        text.field("Segments");
-        text.open('[');
+        text.field("Address").address(descriptor);
+        text.field("Operation").constant(constants_operation, operation);
+        text.field("Control").flags(constants_control, control->Control & ~VIP_CONTROL_OP_MASK);
+        text.field("ImmediateData").hexadecimal(control->ImmediateData);
+        text.field("Length").unsigned_number(control->Length);
+        text.field("Status").flags(constants_status, control->Status & ~VIP_STATUS_OP_MASK);
+        if ((control->Status & VIP_STATUS_DONE) != 0)
+            text.field("Completed").constant(constants_operation_status, control->Status & VIP_STATUS_OP_MASK);
+        text.field("Segments").open('[');
         for (unsigned number = 0; number < control->SegCount && number < most_segments; ++number) {
             text.next();
             record.follow(&descriptor->DS[0] + number,
