@@ -49,9 +49,7 @@ using namespace viaduct::rpma;
     int rpma_##cfg##_new(struct rpma_##cfg** cfg_ptr) {                       \
         return Entry::run(nullptr, [&] { return make_cfg<Class>(cfg_ptr); }); \
     }                                                                         \
-    int rpma_##cfg##_delete(struct rpma_##cfg** cfg_ptr) {                    \
-        return Entry::run(nullptr, [&] { return destroy<Class>(cfg_ptr); });  \
-    }
+    int rpma_##cfg##_delete(struct rpma_##cfg** cfg_ptr) { return destroy<Class>(cfg_ptr); }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types
 #define CFG_FIELD(cfg, Class, field, Value)                                       \

@@ -286,6 +286,4 @@ int rpma_conn_disconnect(struct rpma_conn* conn) {
     return Entry::on<Conn>(conn, {}, [](Conn& connection) { return connection.disconnect(); });
 }
 
-int rpma_conn_delete(struct rpma_conn** conn_ptr) {
-    return Entry::run(nullptr, [&] { return destroy<Conn>(conn_ptr); });
-}
+int rpma_conn_delete(struct rpma_conn** conn_ptr) { return destroy<Conn>(conn_ptr); }

@@ -80,9 +80,7 @@ int rpma_conn_req_new(struct rpma_peer* peer, const char* addr, const char* port
         });
 }
 
-int rpma_conn_req_delete(struct rpma_conn_req** req_ptr) {
-    return Entry::run(nullptr, [&] { return destroy<ConnReq>(req_ptr, refuse_unanswered); });
-}
+int rpma_conn_req_delete(struct rpma_conn_req** req_ptr) { return destroy<ConnReq>(req_ptr, refuse_unanswered); }
 
 int rpma_conn_req_connect(struct rpma_conn_req** req_ptr, const struct rpma_conn_private_data* pdata,
                           struct rpma_conn** conn_ptr) {

@@ -104,9 +104,7 @@ int rpma_ep_listen(struct rpma_peer* peer, const char* addr, const char* port, s
         [&](const Peer& owner) { return listen(owner, addr, port, ep_ptr); });
 }
 
-int rpma_ep_shutdown(struct rpma_ep** ep_ptr) {
-    return Entry::run(nullptr, [&] { return destroy<Ep>(ep_ptr); });
-}
+int rpma_ep_shutdown(struct rpma_ep** ep_ptr) { return destroy<Ep>(ep_ptr); }
 
 int rpma_ep_get_fd(const struct rpma_ep* ep, int* fd) {
     return get_value<Ep>(ep, fd, "fd is NULL", [](const Ep& endpoint) { return endpoint.fd(); });

@@ -61,20 +61,24 @@ int get_value(const void* handle, Value* value, const char* otherwise, Get get, 
     return Entry::on<Object>(handle, {{value != nullptr, otherwise}}, read, call);
 }
 
-/// The common part of the functions that delete objects. `finish` is called with the object just before it is destroyed
-/// and returns the result.
+/// An entry point that deletes an object. `finish` is called with the object just before it is destroyed and returns
+/// the result.
 template <class Object, class Opaque, class Finish>
-int destroy(Opaque** handle, Finish finish) noexcept {
-    if (handle == nullptr) return failed(RPMA_E_INVAL, "the place of the handle is NULL");
-    if (*handle == nullptr) return 0;
-    const auto object = claim<Object>(*handle);
-    if (object == nullptr) return failed(RPMA_E_INVAL, "the handle is not valid, or was deleted");
-    *handle = nullptr;
-    return finish(*object);
+int destroy(Opaque** handle, Finish finish, const Call& call = {}) {
+    const auto claim_and_finish = [&] {
+        if (handle == nullptr) return failed(RPMA_E_INVAL, "the place of the handle is NULL");
+        if (*handle == nullptr) return 0;
+        const auto object = claim<Object>(*handle);
+        if (object == nullptr) return failed(RPMA_E_INVAL, "the handle is not valid, or was deleted");
+        *handle = nullptr;
+        return finish(*object);
+    };
+    return Entry::run(nullptr, claim_and_finish, call);
 }
 template <class Object, class Opaque>
-int destroy(Opaque** handle) noexcept {
-    return destroy<Object>(handle, [](Object&) { return 0; });
+int destroy(Opaque** handle, const Call& call = {}) {
+    return destroy<Object>(
+        handle, [](Object&) { return 0; }, call);
 }
 
 }  // namespace viaduct::rpma

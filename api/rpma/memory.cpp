@@ -86,9 +86,7 @@ int rpma_mr_reg(struct rpma_peer* peer, void* ptr, size_t size, int usage, struc
                            [&](const Peer& owner) { return register_memory(owner, ptr, size, usage, mr_ptr); });
 }
 
-int rpma_mr_dereg(struct rpma_mr_local** mr_ptr) {
-    return Entry::run(nullptr, [&] { return destroy<MrLocal>(mr_ptr); });
-}
+int rpma_mr_dereg(struct rpma_mr_local** mr_ptr) { return destroy<MrLocal>(mr_ptr); }
 
 int rpma_mr_get_descriptor(const struct rpma_mr_local* mr, void* desc) {
     return Entry::on<MrLocal>(mr, {{desc != nullptr, "desc is NULL"}}, [&](const MrLocal& local) {
@@ -115,9 +113,7 @@ int rpma_mr_remote_from_descriptor(const void* desc, size_t desc_size, struct rp
     });
 }
 
-int rpma_mr_remote_delete(struct rpma_mr_remote** mr_ptr) {
-    return Entry::run(nullptr, [&] { return destroy<MrRemote>(mr_ptr); });
-}
+int rpma_mr_remote_delete(struct rpma_mr_remote** mr_ptr) { return destroy<MrRemote>(mr_ptr); }
 
 int rpma_mr_get_ptr(const struct rpma_mr_local* mr, void** ptr) {
     return get_value<MrLocal>(mr, ptr, "ptr is NULL", [](const MrLocal& local) { return local.region().address(); });

@@ -35,6 +35,4 @@ int rpma_peer_new(struct ibv_context* ibv_ctx, struct rpma_peer** peer_ptr) {
     });
 }
 
-int rpma_peer_delete(struct rpma_peer** peer_ptr) {
-    return Entry::run(nullptr, [&] { return destroy<Peer>(peer_ptr, check_unused_peer); });
-}
+int rpma_peer_delete(struct rpma_peer** peer_ptr) { return destroy<Peer>(peer_ptr, check_unused_peer); }

@@ -47,9 +47,7 @@ int rpma_srq_new(struct rpma_peer* peer, struct rpma_srq_cfg* cfg, struct rpma_s
     });
 }
 
-int rpma_srq_delete(struct rpma_srq** srq_ptr) {
-    return Entry::run(nullptr, [&] { return destroy<Srq>(srq_ptr, check_unused_srq); });
-}
+int rpma_srq_delete(struct rpma_srq** srq_ptr) { return destroy<Srq>(srq_ptr, check_unused_srq); }
 
 int rpma_srq_get_rcq(const struct rpma_srq* srq, struct rpma_cq** rcq_ptr) {
     return get_value<Srq>(srq, rcq_ptr, "rcq_ptr is NULL",
