@@ -14,8 +14,8 @@ endif()
 target_include_directories(viaduct_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/core/include
                                                      ${PROJECT_BINARY_DIR}/generated)
 
-# viaduct_constants(NAME HEADER... [OPTION...]): generated/NAME.inc has a line for each constant, or structure, of the
-# headers, which are below api/; see constants.py. Written when the tree is configured, because ./dev lint reads it
+# viaduct_constants(NAME HEADER... [OPTION...]): generated/NAME.inc has a line for each constant, structure or call of
+# the headers, which are below api/; see constants.py. Written when the tree is configured, because ./dev lint reads it
 # without a build.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 function(viaduct_constants name)
@@ -23,7 +23,7 @@ function(viaduct_constants name)
   execute_process(COMMAND ${Python3_EXECUTABLE} ${script} --list ${PROJECT_BINARY_DIR}/generated/${name}.inc ${ARGN}
                   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/api COMMAND_ERROR_IS_FATAL ANY)
   set(inputs ${ARGN})
-  list(FILTER inputs INCLUDE REGEX "\\.(h|hpp|in)$|/enumerations/")
+  list(FILTER inputs INCLUDE REGEX "\\.(h|hpp|in|json)$|/enumerations/")
   list(TRANSFORM inputs REPLACE "^([^/])" "${PROJECT_SOURCE_DIR}/api/\\1")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${script} ${inputs})
 endfunction()

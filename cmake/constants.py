@@ -3,6 +3,7 @@
 """constants.py HEADER... [--except NAME...] [--enum NAME] --list FILE [--stub TEMPLATE STUB] [--classes TABLE MODULE]
 constants.py HEADER... [--except NAME...] --structures NAME... --list FILE [--classes TABLE MODULE]
              [--dataclasses TABLE MODULE]
+constants.py HEADER... --calls KINDS --list FILE
 
 Reads the constants of C headers: macros with a value and enumerators, or those of one enumeration. Writes a line
 `CONSTANT(name)` for each to FILE, which is to be included. STUB is TEMPLATE, a Python stub, with the constants behind
@@ -16,8 +17,12 @@ _FLAG is no part of a member's name; limits and masks are no members. `ENUM` alo
 With --structures, FILE has a line `STRUCTURE(name, FIELD(name, field), ...)` for each of them instead. The MODULE of
 --dataclasses has a class for each row of STRUCTURES in TABLE: its name, from which that in C follows; the description;
 the annotations and defaults of fields that differ from those which FIELDS gives to their types in C. The default of an
-enumeration is its first member. The module also has what BASE in TABLE names, from the module `base` beside it."""
+enumeration is its first member. The module also has what BASE in TABLE names, from the module `base` beside it.
+
+With --calls, FILE has a line for each call of DAT whose first parameter is a handle: those of api/udat/calls.inc, whose
+kinds are in KINDS."""
 import argparse
+import json
 import pathlib
 import re
 import runpy
@@ -28,6 +33,7 @@ MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Z]\w*)[ \t]+(\S[^\n]*)", re.M
 ENUM = re.compile(r"enum\s*(?:class\s+)?(\w*)\s*(?::[\s\w:]*)?\{([^}]*)\}\s*(\w*)")
 STRUCTURE = re.compile(r"struct\s*(\w*)\s*\{([^{}]*)\}\s*(\w*)")
 FIELD = re.compile(r"(?:(\w+)[\s*]+)?(\w+)\s*(?:\[\w+\])*(?:=[^;]*)?;")
+PROTOTYPE = re.compile(r"^(\w[\w ]*[ *]+)(\w+)\(((?:[^()]|\([^()]*\))*)\)[ \w]*;", re.M)
 VALUE = re.compile(r'"\w+"|[\w\s()<>|+~-]+')
 NO_MEMBER = re.compile(r"(\w+_)?(BASE|MASK|MAX)")
 
@@ -57,6 +63,29 @@ def structures(text: str) -> dict[str, dict[str, str]]:
     here, the tag in capitals."""
     return {each: {field: kind for kind, field in FIELD.findall(body)}
             for tag, body, name in STRUCTURE.findall(text) for each in (tag, name or tag.upper())}
+
+
+def functions(text: str) -> dict[str, tuple[str, list[str]]]:
+    """Returns the result and the parameters of each function."""
+    text = re.sub(r"^[ \t]*#.*|\b(extern|IN|OUT|DAT_API) ", "", text, flags=re.M)
+    return {name: (result.strip(), re.split(r", *(?![^(]*\))", " ".join(parameters.split())))
+            for result, name, parameters in PROTOTYPE.findall(text) if not result.startswith("typedef ")}
+
+
+def calls(text: str, kinds: dict[str, list[str]]) -> typing.Iterator[str]:
+    for function, (_, (handle, *parameters)) in functions(text).items():
+        name = function.removeprefix("dat_")
+        of = re.fullmatch(r"DAT_(?:(\w+)_)?HANDLE \w+", handle)
+        if of is None or name in kinds["own"]:
+            continue
+        kind = next((each for each in ("HANDLE_CALL", "DATA_CALL") if name in kinds[each]), "CALL")
+        in_1 = next((each for each in ("POSTS", "DIFFERS") if name in kinds[each]), "SAME")
+        subject = (of[1] or "object").capitalize()
+        if query := re.match(r"(\w+)_PARAM_MASK ", parameters[0]) if name.endswith("_query") else None:
+            yield f"QUERY_CALL({in_1}, {subject}, {name.removesuffix('_query')}, {query[1]})"
+            continue
+        arguments = [re.findall(r"\w+", parameter)[-1] for parameter in parameters]
+        yield f"{kind}({in_1}, {subject}, {name}, ({', '.join(parameters)}), ({', '.join(arguments)}))"
 
 
 def write(path: pathlib.Path, text: str) -> None:
@@ -136,6 +165,7 @@ def main() -> None:
     parser.add_argument("--classes", nargs=2, type=pathlib.Path)
     parser.add_argument("--structures", nargs="*", default=[])
     parser.add_argument("--dataclasses", nargs=2, type=pathlib.Path)
+    parser.add_argument("--calls", type=pathlib.Path)
     arguments = parser.parse_args()
     known: dict[str, str] = {}
     structs: dict[str, dict[str, str]] = {}
@@ -154,6 +184,9 @@ def main() -> None:
                    for name in arguments.structures}
         lines = [f"STRUCTURE({name}, {', '.join(f'FIELD({name}, {field})' for field in fields)})"
                  for name, fields in structs.items()]
+    if arguments.calls:
+        kinds = json.loads(arguments.calls.read_text())
+        lines = [line for header in arguments.headers for line in calls(read(header), kinds)]
     write(arguments.list, "".join(f"{line}\n" for line in lines))
     if arguments.stub:
         template, stub = arguments.stub

@@ -12,6 +12,11 @@ import argparse
 import json
 import pathlib
 import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "cmake"))
+sys.dont_write_bytecode = True
+from constants import functions  # noqa: E402, from that directory
 
 SIGNED = {"int", "DAT_COUNT", "DAT_FD", "DAT_EXTENDED_OP", "VIP_LONG", "VIP_SHORT"}
 UNSIGNED = {"size_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "DAT_UINT32", "DAT_UINT64", "DAT_VLEN",
@@ -22,7 +27,6 @@ BOOLEANS = {"bool", "DAT_BOOLEAN", "VIP_BOOLEAN"}
 POINTERS = {"VIP_PVOID", "DAT_PVOID", "VIP_QOS", "VIP_EVENT_HANDLE"}
 STRINGS = {"DAT_NAME_PTR"}
 EXTENSION_WORDS = 16
-PROTOTYPE = re.compile(r"^(\w[\w ]*[ *]+)(\w+)\(((?:[^()]|\([^()]*\))*)\)[ \w]*;", re.M)
 NO_WAIT = re.compile(r"Done$|_dequeue$|_get_wc$")  # polls that return at once
 
 
@@ -36,11 +40,7 @@ class Headers:
         text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
         self.macros = re.findall(r"^#define (\w+) +\S", text, re.M)
         text = re.sub(r"^\s*#(\\\n|.)*$", "", text, flags=re.M)
-        text = re.sub(r"\b(extern|IN|OUT|DAT_API) ", "", text)
-        self.functions = {}
-        for result, name, parameters in PROTOTYPE.findall(text):
-            if not result.startswith("typedef "):
-                self.functions[name] = type_of(result), re.split(r",(?![^(]*\))", " ".join(parameters.split()))
+        self.functions = functions(text)
         self.enums = {}
         for tag, body, name in re.findall(r"enum (\w*)\s*\{([^}]*)\}\s*(\w*);", text):
             constants = [each.split("=")[0].strip() for each in body.split(",") if each.strip()]
@@ -59,9 +59,9 @@ class Argument:
     def __init__(self, text):
         self.count, self.decoder, self.direction = None, "", "in"
         if function := re.search(r"\(\*(\w+)\)\(", text):
-            self.name, self.kind, self.declaration = function[1], "void*", text.strip()
+            self.name, self.kind, self.declaration = function[1], "void*", text
             return
-        kind, self.name, length = re.fullmatch(r"(.*?)(\w+)(?:\[(\w*)\])?", text.strip()).groups()
+        kind, self.name, length = re.fullmatch(r"(.*?)(\w+)(?:\[(\w*)\])?", text).groups()
         self.kind = type_of(kind) + ("*" if length is not None else "")
         self.count = length or None
         self.declaration = f"{self.kind} {self.name}"
@@ -231,8 +231,8 @@ class Table:
     def wrapper(self, number, name):
         result, words = self.calls[name]
         decoder = self.data.get("results", {}).get(result, "")
-        variadic = words[-1:] == [" ..."]
-        arguments = [self.argument(name, word) for word in words if word not in ("void", " ...")]
+        variadic = words[-1:] == ["..."]
+        arguments = [self.argument(name, word) for word in words if word not in ("void", "...")]
         declared = ", ".join([argument.declaration for argument in arguments] + ["..."] * variadic)
         passed = ", ".join([argument.name for argument in arguments]
                            + [f"words[{word}]" for word in range(EXTENSION_WORDS)] * variadic)
