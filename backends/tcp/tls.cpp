@@ -118,12 +118,20 @@ private:
     }
     static void end_thread(void* mark) noexcept VIADUCT_UNCHECKED {
         if (mark != thread_mark()) return;  // that of the parent's thread, with its library context
-        const SharedForkHold hold;
-        loaded_->OPENSSL_thread_stop();
+        // A child that is forked during the wait for the hold gives this thread's stack to its next one. The C library
+        // clears what is specific to the thread only if something was set since its destructors have begun.
+        (void)pthread_setspecific(loaded_->threads_, mark);
+        {
+            const SharedForkHold hold;
+            loaded_->OPENSSL_thread_stop();
+        }
+        (void)pthread_setspecific(loaded_->threads_, nullptr);
     }
     static void* thread_mark() noexcept { return reinterpret_cast<void*>(std::uintptr_t{forks()} + 1); }
 
     OpenSsl() noexcept {
+        // Before OpenSSL has a key of its own, because the C library calls the destructors in this order.
+        if (pthread_key_create(&threads_, end_thread) != 0) return;
         support::SharedLibrary library(library_name);
 #define VIADUCT_FIND(NAME) library.find(NAME, #NAME);
         VIADUCT_OPENSSL(VIADUCT_FIND)
@@ -135,7 +143,6 @@ private:
         // Without a handler at exit, which would take away what other threads use. The context of our own keeps
         // settings for the program's use of OpenSSL out of ours.
         if (OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1) sockets = BIO_meth_new(BIO_TYPE_SOCKET, "");
-        if (sockets != nullptr && pthread_key_create(&threads_, end_thread) != 0) sockets = nullptr;
         if (sockets != nullptr) {
             BIO_meth_set_read(sockets, receive);
             BIO_meth_set_write(sockets, send);
