@@ -275,9 +275,10 @@ class Chaos:
             calm = max(worker.calm_since, session.peer.worker.calm_since)
             if session.peer.worker.stopped or self.cut_since:
                 continue
-            if session.since and time_now - max(session.since, calm) > self.slowness * CALL_NS:
+            since = session.since  # the worker changes it
+            if since and time_now - max(since, calm) > self.slowness * CALL_NS:
                 raise worker.failure(f"session {session.index} has been in {session.call} for "
-                                     f"{(time_now - session.since) / S:.0f} s", True)
+                                     f"{(time_now - since) / S:.0f} s", True)
             peers_are_up = session.peer.worker.process and session.peer.worker.process.poll() is None
             if peers_are_up and time_now - max(session.progress, calm) > self.slowness * STUCK_NS:
                 raise worker.failure(f"session {session.index}, in {session.call}, has received nothing for "
