@@ -264,17 +264,19 @@ void CompletionQueue::progress() noexcept {
 }
 
 bool CompletionQueue::has_room() noexcept {
-    if (output_ == output_end_ && items_.size() >= capacity_) set(waits_for_room, true);
+    if (items_.size() + reserved_ >= capacity_) set(waits_for_room, true);
     return !is(waits_for_room);
 }
 
-void CompletionQueue::find_room() noexcept { room_ = std::min<std::size_t>(capacity_, items_.size() + items_.room()); }
+void CompletionQueue::find_room() noexcept {
+    room_ = std::min<std::size_t>(capacity_ - reserved_, items_.size() + items_.room());
+}
 
 /// Makes room for one more item. Returns false if the queue is full or memory runs out.
 bool CompletionQueue::make_room() noexcept {
-    const bool reserved = items_.size() < capacity_ && items_.reserve(items_.size() + 1);
+    const bool has_place = items_.size() + reserved_ < capacity_ && items_.reserve(items_.size() + 1);
     if (!is(armed)) find_room();
-    return reserved;
+    return has_place;
 }
 
 void CompletionQueue::lose(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept {
@@ -316,7 +318,7 @@ Status CompletionQueue::arm(Arm what) noexcept {
 
 Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
     const BiasedLock::SlowPathGuard guard(lock_);
-    if (items_.size() > capacity)
+    if (items_.size() + reserved_ > capacity)
         return {Code::Busy, "the new capacity is less than the number of pending completions"};
     capacity_ = capacity;
     room_ = 0;

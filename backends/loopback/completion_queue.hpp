@@ -206,6 +206,14 @@ public:
     /// consumer has taken completions.
     bool has_room() noexcept VIADUCT_REQUIRES(lock_);
 
+    /// Keeps a place for the completion of a message that has begun to arrive, for which has_room() is true. It is
+    /// given back before push().
+    void keep_place() noexcept VIADUCT_REQUIRES(lock_) {
+        ++reserved_;
+        if (room_ != 0) --room_;
+    }
+    void give_back_place() noexcept VIADUCT_REQUIRES(lock_) { --reserved_; }
+
     void attach(WorkQueue& queue);
     void detach(WorkQueue& queue) noexcept;
 
@@ -283,6 +291,8 @@ private:
     std::size_t end_output(std::span<Completion> out) noexcept VIADUCT_REQUIRES(lock_) {
         const auto found = static_cast<std::size_t>(output_ - out.data());
         output_ = output_end_ = nullptr;
+        if (is(waits_for_room) && found != 0) [[unlikely]]
+            finish_taking();  // one may have had the last place
         return found;
     }
     void progress() noexcept VIADUCT_REQUIRES(lock_);
@@ -300,7 +310,8 @@ private:
     const std::uint64_t if_recorded_ = PackedCompletion::observed_if(record_ != nullptr);
     BiasedLock lock_;
     std::uint32_t capacity_ VIADUCT_GUARDED_BY(lock_);
-    std::size_t room_ VIADUCT_GUARDED_BY(lock_) = 0;  // how many items need neither make_room() nor signal_items()
+    std::size_t room_ VIADUCT_GUARDED_BY(lock_) = 0;      // how many items need neither make_room() nor signal_items()
+    std::size_t reserved_ VIADUCT_GUARDED_BY(lock_) = 0;  // for messages that have begun to arrive
     Fifo<Item> items_ VIADUCT_GUARDED_BY(lock_){16};
     std::size_t solicited_ VIADUCT_GUARDED_BY(lock_) = 0;  // number of solicited or failed items
     std::atomic<std::uint32_t> orphans_{0};

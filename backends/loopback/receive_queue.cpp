@@ -346,6 +346,7 @@ bool ReceiveQueue::have_receive() noexcept {
     if (!completions_.has_room()) return false;
     if (!shared_->take(entries_.vacant(), member_, connection_->number())) return false;
     entries_.commit();
+    completions_.keep_place();
     count_posted();
     return true;
 }

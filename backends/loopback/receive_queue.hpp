@@ -123,6 +123,7 @@ private:
     bool may_use(const Sge& sge, std::uint64_t bytes) noexcept;
     void push(const Completion& completion, bool solicited) noexcept {
         lock().assume_held();
+        if (shared_ != nullptr) completions_.give_back_place();
         completions_.push(completion, *this, solicited);
     }
     void count(CountedOperation operation, Way way, std::uint64_t bytes) noexcept {

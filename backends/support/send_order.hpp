@@ -171,9 +171,12 @@ protected:
             const CompletionCode code = std::exchange(in_flight, CompletionCode::Flushed);
             return refused == CompletionCode::Success ? code : std::exchange(refused, CompletionCode::Success);
         };
+        const bool in_order = queue().endpoint().attributes().reliability != Reliability::Unreliable;
+        bool all_answered = queue().is_attached();
         for (; !executed_.empty(); executed_.pop()) {
             ExecutedSend& oldest = executed_.front();
-            const bool answered = queue().is_attached() && queue().is_answered(oldest);
+            const bool answered = all_answered && queue().is_answered(oldest);
+            if (in_order) all_answered = answered;
             queue().take_answer(oldest);
             if (answered)
                 complete(oldest);

@@ -302,11 +302,14 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: a message still waiting when it
         CAPTURE(by_client);
         Crowd crowd(near, far, 2, 4);
         crowd.send(0, 21);
+        const Sge from = crowd.mine.sge(0, 8);
+        crowd.clients[0]->post(write_of(23, from, crowd.theirs.remote()));  // is flushed with what is before it
         CHECK(crowd.servers[0]->quiet());
         (by_client ? crowd.clients : crowd.servers)[0]->endpoint->disconnect();
         CHECK((by_client ? crowd.servers : crowd.clients)[0]->event().kind == Kind::Disconnected);
         const CompletionCode code = crowd.clients[0]->sent().code;
         CHECK((code == CompletionCode::Flushed || code == CompletionCode::Transport));
+        CHECK(crowd.clients[0]->sent().code == CompletionCode::Flushed);
         crowd.post_receive(0);
         CHECK(crowd.servers[0]->receive_queue->poll({}) == 0);
         crowd.send(1, 22);
@@ -395,6 +398,33 @@ TEST_CASE_METHOD(EveryBackend, "shared receives: a message waits for room in the
         CHECK(server.quiet());
         CHECK_FALSE(far.async.try_take().has_value());
     }
+}
+
+TEST_CASE_METHOD(EveryBackend, "shared receives: messages that arrive together have a place each when they end") {
+    if (!far.able().bounds_completions) return;
+    constexpr std::size_t bytes = 300000;
+    const auto receives = far.make_shared_receives();
+    const auto queue = far.make_queue(1);
+    const Buffer mine(near, bytes);
+    const Buffer theirs(far, 2 * bytes);
+    std::vector<std::unique_ptr<Port>> clients;
+    std::vector<std::unique_ptr<Port>> servers;
+    for (std::size_t i = 0; i < 2; ++i) {
+        clients.push_back(std::make_unique<Port>(near));
+        servers.push_back(std::make_unique<Port>(far, PortOptions{.queue = queue, .shared_receives = receives}));
+        join(*clients[i], *servers[i]);
+        const Sge into = theirs.sge(i * bytes, bytes);
+        post(*receives, receive_of(i, into));
+    }
+    const Sge from = mine.sge();
+    for (std::size_t i = 0; i < 2; ++i) clients[i]->post(send_of(i, from));
+    for (int i = 0; i < 1000; ++i) {
+        (void)queue->ready();
+        for (const auto& client : clients) (void)client->send_queue->ready();
+    }
+    for (int i = 0; i < 2; ++i) CHECK(take(*queue, 1).front().bytes == bytes);
+    for (std::uint64_t i = 0; i < 2; ++i) CHECK(clients[i]->sent().context == i);
+    CHECK_FALSE(far.async.try_take().has_value());
 }
 
 TEST_CASE_METHOD(EveryBackend, "shared receives: one that cannot take its message fails, and the others stay") {
