@@ -124,7 +124,7 @@ Result<std::shared_ptr<Device>> open_device(backend::Provider& provider, std::ui
     return opened;
 }
 
-Result<std::unique_ptr<ConnectionRequest>> Listener::next_request(const Deadline& deadline) {
+Result<Owned<ConnectionRequest>> Listener::next_request(const Deadline& deadline) {
     EventPoller idle;
     return take_when_readable(fd(), deadline, idle, [this] { return next_request(); });
 }

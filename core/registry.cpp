@@ -104,7 +104,7 @@ RegisteredListener::RegisteredListener(std::unique_ptr<Listener> listener, Devic
     Registry::instance().add(*this);
 }
 
-Result<std::unique_ptr<ConnectionRequest>> RegisteredListener::next_request(const Deadline& deadline) {
+Result<Owned<ConnectionRequest>> RegisteredListener::next_request(const Deadline& deadline) {
     return take_when_readable(fd(), deadline, poller_, [this] { return next_request(); });
 }
 

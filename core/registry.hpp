@@ -20,8 +20,8 @@ public:
     ~RegisteredListener() override;
 
     int fd() const noexcept override { return listener_->fd(); }
-    Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept override { return listener_->next_request(); }
-    Result<std::unique_ptr<ConnectionRequest>> next_request(const Deadline& deadline) override;
+    Result<Owned<ConnectionRequest>> next_request() noexcept override { return listener_->next_request(); }
+    Result<Owned<ConnectionRequest>> next_request(const Deadline& deadline) override;
 
     const DeviceAttributes& attributes() const noexcept { return attributes_; }
     const char* api() const noexcept { return api_; }

@@ -9,7 +9,7 @@
 
 namespace viaduct::rpma {
 
-ConnReq::ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<ConnectionRequest>&& incoming) : conn_(std::move(conn)) {
+ConnReq::ConnReq(std::unique_ptr<Conn> conn, Owned<ConnectionRequest>&& incoming) : conn_(std::move(conn)) {
     conn_->set_private_data(incoming->private_data());
     incoming_ = std::move(incoming);  // nothing can fail after this
 }

@@ -16,7 +16,7 @@ public:
 
     ConnReq(std::unique_ptr<Conn> conn, const Address& remote) : remote_(remote), conn_(std::move(conn)) {}
     /// Takes ownership of the request last: if this throws, the caller still owns it.
-    ConnReq(std::unique_ptr<Conn> conn, std::unique_ptr<ConnectionRequest>&& incoming);
+    ConnReq(std::unique_ptr<Conn> conn, Owned<ConnectionRequest>&& incoming);
 
     /// Rejects an incoming request that has not been answered.
     ~ConnReq() { (void)refuse(); }
@@ -31,8 +31,8 @@ public:
     Status refuse() noexcept;
 
 private:
-    const Address remote_;                         // of outgoing requests only
-    std::unique_ptr<ConnectionRequest> incoming_;  // null for outgoing requests
+    const Address remote_;               // of outgoing requests only
+    Owned<ConnectionRequest> incoming_;  // null for outgoing requests
     std::unique_ptr<Conn> conn_;
 };
 

@@ -28,7 +28,7 @@ bool Ep::await_arrival() const {
     return arrived;
 }
 
-Result<std::unique_ptr<ConnectionRequest>> Ep::next_request() {
+Result<Owned<ConnectionRequest>> Ep::next_request() {
     for (bool patient = true;;) {
         // Programs expect a request when the descriptor is readable, but it only means that there may be one. What came
         // again may have been refused again.
@@ -65,8 +65,7 @@ int listen(const Peer& peer, const char* host, const char* port, rpma_ep** ep) {
 }
 
 /// Rejects a request that cannot be handled, so that the requester learns of it immediately.
-int to_conn_req(std::unique_ptr<ConnectionRequest> request, const Ep& ep, const ConnSettings& settings,
-                rpma_conn_req** req) try {
+int to_conn_req(Owned<ConnectionRequest> request, const Ep& ep, const ConnSettings& settings, rpma_conn_req** req) try {
     std::unique_ptr<Conn> conn;
     if (const int result = Conn::create(ep.domain(), settings, conn); result != 0) {
         if (const Status status = request->reject({}); !status.ok())

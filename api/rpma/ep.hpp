@@ -25,7 +25,7 @@ public:
 
     /// Takes the next request, or waits for one. WouldBlock: the descriptor is non-blocking, or a signal interrupted
     /// the wait.
-    Result<std::unique_ptr<ConnectionRequest>> next_request();
+    Result<Owned<ConnectionRequest>> next_request();
 
 private:
     bool await_arrival() const;

@@ -40,7 +40,7 @@ bool read_local_address(const Nic& nic, const VIP_NET_ADDRESS& from, Address& to
 
 /// Waits for a connection request for the service. The service is announced only during the wait, so that clients fail
 /// immediately if nobody is waiting (guide, section 6.7). WouldBlock: the wait was interrupted.
-Result<std::unique_ptr<ConnectionRequest>> wait_for_request(Nic& nic, const Address& local, const Deadline& deadline) {
+Result<Owned<ConnectionRequest>> wait_for_request(Nic& nic, const Address& local, const Deadline& deadline) {
     auto listener = nic.device()->listen(local);
     if (!listener.ok()) return listener.status();
     while (true) {
@@ -60,7 +60,7 @@ Result<std::unique_ptr<ConnectionRequest>> wait_for_request(Nic& nic, const Addr
 EventPoller& poller_of(Vi& vi) noexcept { return Internals::poller(*vi.nic().device()); }
 
 /// Creates a handle for a request. If memory runs out, the request is rejected immediately.
-Connection& keep(Nic& nic, std::unique_ptr<ConnectionRequest> request) try {
+Connection& keep(Nic& nic, Owned<ConnectionRequest> request) try {
     auto& connection = nic.connections.add(std::make_unique<Connection>(nic));
     connection.keep(std::move(request));
     return connection;

@@ -21,7 +21,7 @@ public:
         end_waits(handle());
     }
 
-    void keep(std::unique_ptr<ConnectionRequest> request) noexcept { request_ = std::move(request); }
+    void keep(Owned<ConnectionRequest> request) noexcept { request_ = std::move(request); }
 
     Nic& nic() const noexcept { return nic_; }
     ConnectionRequest& request() noexcept { return *request_; }
@@ -30,7 +30,7 @@ public:
 
 private:
     Nic& nic_;
-    std::unique_ptr<ConnectionRequest> request_;
+    Owned<ConnectionRequest> request_;
 };
 
 }  // namespace viaduct::vipl

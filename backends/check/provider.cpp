@@ -72,7 +72,7 @@ using Window = Decorator<forwarding::MemoryWindow, Kind::Window>;
 class Listener final : public Decorator<forwarding::Listener, Kind::Listener> {
 public:
     using Decorator::Decorator;
-    Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept override {
+    Result<Owned<ConnectionRequest>> next_request() noexcept override {
         return wrap<forwarding::Request>(inner().next_request());
     }
 };

@@ -193,8 +193,8 @@ public:
 class Listener final : public Decorator<forwarding::Listener> {
 public:
     using Decorator::Decorator;
-    Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept override {
-        return attempt(Call::Other, [&]() -> Result<std::unique_ptr<ConnectionRequest>> {
+    Result<Owned<ConnectionRequest>> next_request() noexcept override {
+        return attempt(Call::Other, [&]() -> Result<Owned<ConnectionRequest>> {
             for (;;) {
                 auto request = inner().next_request();
                 if (!request.ok()) return request.status();

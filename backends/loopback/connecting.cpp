@@ -43,7 +43,7 @@ const Status dropped(Code::Unreachable, "the server dropped the request");
 std::chrono::microseconds spin_time() {
     static const unsigned usual =
         number_setting(spin_setting).value_or(std::thread::hardware_concurrency() > 1 ? 50 : 0);
-    return std::chrono::microseconds(2 * usual);
+    return 2 * std::chrono::microseconds(usual);
 }
 
 }  // namespace

@@ -253,14 +253,14 @@ Result<std::unique_ptr<viaduct::Listener>> Listener::create(Device& device, cons
     return std::unique_ptr<viaduct::Listener>(new Listener(device, std::move(*pending)));
 }
 
-Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noexcept {
-    return support::guarded([&]() -> Result<std::unique_ptr<viaduct::ConnectionRequest>> {
+Result<Owned<viaduct::ConnectionRequest>> Listener::next_request() noexcept {
+    return support::guarded([&]() -> Result<Owned<viaduct::ConnectionRequest>> {
         const LockGuard lock(mutex_);
         while (true) {
             auto peer = pending_.next();
             if (!peer.ok()) return peer.status();
             auto request = ConnectionRequest::take(device_, std::move(peer->first), std::move(peer->second));
-            if (request.ok()) return std::unique_ptr<viaduct::ConnectionRequest>(std::move(*request));
+            if (request.ok()) return Owned<viaduct::ConnectionRequest>(std::move(*request));
         }
     });
 }

@@ -81,7 +81,7 @@ public:
 
     /// Unchecked: the descriptor does not change.
     int fd() const noexcept VIADUCT_UNCHECKED override { return pending_.fd(); }
-    Result<std::unique_ptr<viaduct::ConnectionRequest>> next_request() noexcept override;
+    Result<Owned<viaduct::ConnectionRequest>> next_request() noexcept override;
 
 private:
     Listener(Device& device, PendingConnections pending) noexcept : device_(device), pending_(std::move(pending)) {}

@@ -143,8 +143,7 @@ Status Port::take(const std::shared_ptr<Link>& link, const Connect& request) {
         Listener* listener = next_listener(request.remote.service);
         // The client may know the port by another number, as with the published ports of containers.
         if (listener == nullptr && port_of(request.remote.service) != 0) listener = next_listener(service_of(number_));
-        if (listener != nullptr)
-            return listener->add(std::make_unique<ConnectionRequest>(listener->node(), link, request));
+        if (listener != nullptr) return listener->add(link, request);
     }
     return {Code::NoListener, "the service has no listener"};
 }
@@ -179,20 +178,22 @@ int Listener::fd() const noexcept {
     return flag_.fd();
 }
 
-Status Listener::add(std::unique_ptr<ConnectionRequest> request) {
+Status Listener::add(const std::shared_ptr<Link>& link, const Connect& message) {
     if (requests_.size() >= max_waiting)
         std::erase_if(requests_, [](const auto& waiting) { return waiting->has_gone(); });
+    std::list<std::unique_ptr<ConnectionRequest>> added(1);  // first: a request that is made has to be answered
+    added.front() = std::make_unique<ConnectionRequest>(node_, link, message);
     if (requests_.size() >= max_waiting) {
         constexpr const char* why = "too many requests wait for the listener";
         port_->turn_away({Code::NoResources, why});
-        return request->answer(NoListener{});
+        return added.front()->answer(NoListener{});
     }
-    requests_.push_back(std::move(request));
+    requests_.splice(requests_.end(), added);
     flag_.set(true);
     return {};
 }
 
-Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noexcept {
+Result<Owned<viaduct::ConnectionRequest>> Listener::next_request() noexcept {
     const Node::Guard guard(*node_);
     while (!requests_.empty()) {
         std::unique_ptr<ConnectionRequest> request = std::move(requests_.front());
@@ -200,7 +201,7 @@ Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noe
         flag_.set(!requests_.empty());
         if (!request->is_wanted()) continue;
         request->hand_out();
-        return std::unique_ptr<viaduct::ConnectionRequest>(std::move(request));
+        return Owned<viaduct::ConnectionRequest>(std::move(request));
     }
     return Status(Code::WouldBlock, "no request is pending");
 }

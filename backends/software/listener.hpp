@@ -2,7 +2,7 @@
 // The passive side of connection setup: ports, listeners and requests.
 #pragma once
 
-#include <deque>
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -118,14 +118,13 @@ public:
     ~Listener() override;
 
     int fd() const noexcept override;
-    Result<std::unique_ptr<viaduct::ConnectionRequest>> next_request() noexcept override;
+    Result<Owned<viaduct::ConnectionRequest>> next_request() noexcept override;
 
     const Service& service() const noexcept { return service_; }
-    const std::shared_ptr<Node>& node() const noexcept { return node_; }
     bool is_exclusive() const noexcept { return exclusive_; }
 
     /// The lock of the node must be held. Throws std::bad_alloc.
-    Status add(std::unique_ptr<ConnectionRequest> request);
+    Status add(const std::shared_ptr<Link>& link, const Connect& message);
 
 private:
     Listener(std::shared_ptr<Node> node, const Service& service) : node_(std::move(node)), service_(service) {}
@@ -134,7 +133,7 @@ private:
     const Service service_;
     std::shared_ptr<Port> port_;
     bool exclusive_ = false;
-    std::deque<std::unique_ptr<ConnectionRequest>> requests_;
+    std::list<std::unique_ptr<ConnectionRequest>> requests_;
     mutable ReadableFlag flag_;
 };
 

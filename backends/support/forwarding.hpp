@@ -14,7 +14,7 @@ namespace viaduct::forwarding {
 template <class Interface>
 class Forwarding : public Interface {
 public:
-    explicit Forwarding(std::unique_ptr<Interface> inner) noexcept : inner_(std::move(inner)) {}
+    explicit Forwarding(Owned<Interface> inner) noexcept : inner_(std::move(inner)) {}
 
     Interface& inner() const noexcept { return *inner_; }
 
@@ -23,7 +23,7 @@ protected:
     void destroy_inner() noexcept { inner_.reset(); }
 
 private:
-    std::unique_ptr<Interface> inner_;
+    Owned<Interface> inner_;
 };
 
 /// The inner object of a forwarding object; null for null.
@@ -40,10 +40,10 @@ Interface& inner_of(Interface& object) noexcept {
 }
 
 /// Wraps the object in a result.
-template <class Wrapper, class Interface, class... Others>
-Result<std::unique_ptr<Interface>> wrap(Result<std::unique_ptr<Interface>> result, Others&&... others) noexcept try {
+template <class Wrapper, class Owner, class... Others>
+Result<Owner> wrap(Result<Owner> result, Others&&... others) noexcept try {
     if (!result.ok()) return result.status();
-    return std::unique_ptr<Interface>(std::make_unique<Wrapper>(std::move(*result), std::forward<Others>(others)...));
+    return Owner(std::make_unique<Wrapper>(std::move(*result), std::forward<Others>(others)...));
 } catch (const std::bad_alloc&) {
     return Status(Code::NoResources, "out of memory");
 }
@@ -142,7 +142,7 @@ class Listener : public Forwarding<viaduct::Listener> {
 public:
     using Forwarding::Forwarding;
     int fd() const noexcept override { return inner().fd(); }
-    Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept override { return inner().next_request(); }
+    Result<Owned<ConnectionRequest>> next_request() noexcept override { return inner().next_request(); }
 };
 
 /// The base of a device, `Self`, of which the other parameters are the classes of what it creates. Those of connection

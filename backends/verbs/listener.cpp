@@ -218,7 +218,7 @@ void Listener::lose_port() noexcept {
     readable_.set(true);
 }
 
-Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noexcept {
+Result<Owned<viaduct::ConnectionRequest>> Listener::next_request() noexcept {
     std::unique_ptr<Request> request;
     std::list<std::unique_ptr<Request>> given_up;  // destroyed without the lock held
     const LockGuard lock(nic_->control());
@@ -232,7 +232,7 @@ Result<std::unique_ptr<viaduct::ConnectionRequest>> Listener::next_request() noe
     if (request == nullptr)
         return listening_ ? Status(Code::WouldBlock, "no request is pending")
                           : Status(Code::Unreachable, device_removed);
-    return std::unique_ptr<viaduct::ConnectionRequest>(std::move(request));
+    return Owned<viaduct::ConnectionRequest>(std::move(request));
 }
 
 }  // namespace viaduct::verbs

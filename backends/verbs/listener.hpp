@@ -94,7 +94,7 @@ public:
     ~Listener() override;
 
     int fd() const noexcept override;
-    Result<std::unique_ptr<viaduct::ConnectionRequest>> next_request() noexcept override;
+    Result<Owned<viaduct::ConnectionRequest>> next_request() noexcept override;
 
     // The control lock must be held for the functions below.
     const std::shared_ptr<Nic>& nic() const noexcept { return nic_; }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,8 +30,10 @@ void ReadableFlag::set(bool wanted) noexcept {
         eventfd_write(fd_.get(), value);
         return;
     }
-    // Reads only what set() wrote. If the program has read it, a read would block.
-    pollfd look{.fd = fd_.get(), .events = POLLIN, .revents = 0};
+    // If the program has read what set() wrote, there is nothing to wait for.
+    iovec into{.iov_base = &value, .iov_len = sizeof value};
+    if (::preadv2(fd_.get(), &into, 1, -1, RWF_NOWAIT) >= 0 || errno == EAGAIN) return;
+    pollfd look{.fd = fd_.get(), .events = POLLIN, .revents = 0};  // before Linux 5.8
     if (::poll(&look, 1, 0) == 1) eventfd_read(fd_.get(), &value);
 }
 

@@ -261,7 +261,7 @@ SendRequest unsignaled(SendRequest request) noexcept {
     return request;
 }
 
-std::unique_ptr<ConnectionRequest> next_request(Listener& listener, const Where& where) {
+Owned<ConnectionRequest> next_request(Listener& listener, const Where& where) {
     const Deadline deadline = patience();
     while (!deadline.passed()) {
         auto request = listener.next_request();

@@ -207,7 +207,7 @@ bool matches(std::span<const std::byte> bytes, std::uint32_t seed) noexcept;
 bool same(std::span<const std::byte> one, std::span<const std::byte> other) noexcept;
 
 /// Waits for a request. Throws if there is none in time.
-std::unique_ptr<ConnectionRequest> next_request(Listener& listener, const Where& where = Where::current());
+Owned<ConnectionRequest> next_request(Listener& listener, const Where& where = Where::current());
 
 ConnectParameters parameters_for(const Node& node, const Address& remote);
 PrivateData private_data_of(std::string_view text);

@@ -30,7 +30,7 @@ void Cr::query(DAT_CR_PARAM_MASK mask, DAT_CR_PARAM& param) noexcept {
     if ((mask & DAT_CR_FIELD_LOCAL_EP_HANDLE) != 0) param.local_ep_handle = ep_.handle();
 }
 
-std::unique_ptr<ConnectionRequest> Cr::release() noexcept {
+Owned<ConnectionRequest> Cr::release() noexcept {
     if (ep_ && ep_->provider_made()) {
         const DAT_EP_HANDLE handle = ep_.handle();
         ep_ = {};

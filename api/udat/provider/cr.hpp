@@ -19,7 +19,7 @@ public:
     Cr(Ia& ia, const ConnectionRequest& request, std::uint16_t local_port);
 
     /// Stores the request. Called last, when nothing can fail any more.
-    void keep(std::unique_ptr<ConnectionRequest> request) noexcept { request_ = std::move(request); }
+    void keep(Owned<ConnectionRequest> request) noexcept { request_ = std::move(request); }
 
     /// Sets the only endpoint that may accept the request. Null, the initial value: the consumer provides one.
     void reserve(Ep* ep) noexcept { ep_ = Use<Ep>(ep); }
@@ -47,11 +47,11 @@ public:
     }
 
     /// Releases the request, for another service point, and the endpoint that was reserved for it.
-    std::unique_ptr<ConnectionRequest> release() noexcept;
+    Owned<ConnectionRequest> release() noexcept;
 
 private:
-    Mutex answering_;                             // held while the request is answered
-    std::unique_ptr<ConnectionRequest> request_;  // null when it is answered
+    Mutex answering_;                   // held while the request is answered
+    Owned<ConnectionRequest> request_;  // null when it is answered
     Use<Ep> ep_;
     sockaddr_storage remote_;
     DAT_PORT_QUAL remote_port_;

@@ -83,7 +83,7 @@ void ServicePoint::report(DAT_CR_HANDLE cr) noexcept {
     evd_->post_request(event);
 }
 
-bool ServicePoint::receive(std::unique_ptr<ConnectionRequest> request) noexcept {
+bool ServicePoint::receive(Owned<ConnectionRequest> request) noexcept {
     if (!evd_->expect_request()) {
         log_refusal(*request, explain("the EVD is full, its length is %d", evd_->qlen()));
         (void)Internals::refuse(*request);

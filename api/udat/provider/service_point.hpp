@@ -46,7 +46,7 @@ public:
     void finish() noexcept;
 
     /// Reports a request that arrived here or was handed off. If that fails, refuses it and returns false.
-    bool receive(std::unique_ptr<ConnectionRequest> request) noexcept;
+    bool receive(Owned<ConnectionRequest> request) noexcept;
 
 protected:
     ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd& evd);

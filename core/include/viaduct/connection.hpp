@@ -8,6 +8,7 @@
 
 #include "viaduct/attributes.hpp"
 #include "viaduct/deadline.hpp"
+#include "viaduct/detail/owned.hpp"
 #include "viaduct/events.hpp"
 #include "viaduct/status.hpp"
 
@@ -102,12 +103,12 @@ public:
     /// For poll(2) and epoll(7): becomes readable when a request may be waiting. Owned by the listener.
     virtual int fd() const noexcept = 0;
 
-    /// Takes the next request; never blocks. WouldBlock: none is waiting. Unreachable: the device is gone, and no
-    /// further request will arrive.
-    virtual Result<std::unique_ptr<ConnectionRequest>> next_request() noexcept = 0;
+    /// Takes the next request; never blocks. A child that is forked later does not refuse it. WouldBlock: none is
+    /// waiting. Unreachable: the device is gone, and no further request will arrive.
+    virtual Result<Owned<ConnectionRequest>> next_request() noexcept = 0;
 
     /// Waits for it. TimedOut: the deadline has passed. Unreachable: as above.
-    virtual Result<std::unique_ptr<ConnectionRequest>> next_request(const Deadline& deadline);
+    virtual Result<Owned<ConnectionRequest>> next_request(const Deadline& deadline);
 };
 
 }  // namespace viaduct

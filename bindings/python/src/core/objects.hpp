@@ -71,7 +71,7 @@ struct Child {
 using DomainObject = Child<DeviceObject, std::shared_ptr<ProtectionDomain>>;
 using QueueObject = Child<DeviceObject, std::shared_ptr<CompletionQueue>>;
 using ListenerObject = Child<DeviceObject, std::unique_ptr<Listener>>;
-using RequestObject = Child<DeviceObject, std::unique_ptr<ConnectionRequest>>;
+using RequestObject = Child<DeviceObject, Owned<ConnectionRequest>>;
 using RegionObject = Child<DomainObject, std::unique_ptr<MemoryRegion>>;
 using WindowObject = Child<DomainObject, std::unique_ptr<MemoryWindow>>;
 using SharedReceivesObject = Child<DomainObject, std::shared_ptr<SharedReceiveQueue>>;

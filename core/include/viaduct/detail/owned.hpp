@@ -2,6 +2,7 @@
 // Ownership of objects that a forked child inherits, but must not destroy; see core/base/fork.hpp.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 
@@ -16,7 +17,9 @@ VIADUCT_EXPORT std::uint32_t forks() noexcept;
 template <class T>
 struct DeleteUnlessInherited {
     DeleteUnlessInherited() noexcept = default;
-    DeleteUnlessInherited(std::default_delete<T>) noexcept {}  // NOLINT: takes over from std::unique_ptr
+    template <class U>
+    requires std::convertible_to<U*, T*> DeleteUnlessInherited(std::default_delete<U>)
+    noexcept {}  // NOLINT: takes over from std::unique_ptr
     void operator()(T* object) const noexcept {
         if (made_after == forks()) delete object;
     }
