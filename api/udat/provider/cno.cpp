@@ -35,18 +35,27 @@ public:
     WaitScope(Cno& cno, Waiters& waiters) noexcept : cno_(cno), waiters_(waiters) {
         const LockGuard lock(cno_.lock_);
         ++waiters_.present;
+        releases_ = waiters_.releases;
     }
     ~WaitScope() {
         const LockGuard lock(cno_.lock_);
-        waiters_.to_release = std::min(waiters_.to_release, --waiters_.present);
+        --waiters_.present;
+        if (releases_ != waiters_.releases) --waiters_.to_release;
         waiters_.update_flag();
     }
     WaitScope(const WaitScope&) = delete;
     WaitScope& operator=(const WaitScope&) = delete;
 
+    /// Reports whether no dispatcher was left at some time since the wait began.
+    bool is_released() const noexcept {
+        const LockGuard lock(cno_.lock_);
+        return releases_ != waiters_.releases;
+    }
+
 private:
     Cno& cno_;
     Waiters& waiters_;
+    std::uint64_t releases_ = 0;
 };
 
 Cno::Cno(Ia& ia) : Object(ia, ia.provider(), handle_type) { agents_.closed = true; }
@@ -110,7 +119,10 @@ void Cno::detach(Evd& evd, Use<Cno> use) noexcept {
         (void)watch_completions(waiters->epoll, EPOLL_CTL_DEL, evd);
         const LockGuard lock(lock_);
         std::erase(waiters->triggers, evd.handle());
-        if (members_.empty()) waiters->to_release = waiters->present;
+        if (members_.empty()) {
+            waiters->to_release = waiters->present;
+            ++waiters->releases;
+        }
         waiters->update_flag();
     }
 }
@@ -140,15 +152,9 @@ void Cno::check_completions_of_members() noexcept {
 /// Takes the oldest trigger. Returns false if there is none.
 bool Cno::take_trigger(Waiters& waiters, DAT_HANDLE& evd) noexcept {
     const LockGuard lock(lock_);
-    if (!waiters.triggers.empty()) {
-        evd = waiters.triggers.front();
-        waiters.triggers.erase(waiters.triggers.begin());
-    } else if (waiters.to_release != 0) {
-        evd = DAT_HANDLE_NULL;
-        --waiters.to_release;
-    } else {
-        return false;
-    }
+    if (waiters.triggers.empty()) return false;
+    evd = waiters.triggers.front();
+    waiters.triggers.erase(waiters.triggers.begin());
     waiters.update_flag();
     return true;
 }
@@ -173,7 +179,7 @@ DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& ev
     const WaitScope scope(*this, waiters);
     evd = DAT_HANDLE_NULL;
     while (true) {
-        if (take(waiters, evd)) return success;
+        if (take(waiters, evd) || scope.is_released()) return success;
         if (waiters.closed) return left;
         if (deadline.passed()) return error(DAT_QUEUE_EMPTY);
         const int source = make_fd(waiters);

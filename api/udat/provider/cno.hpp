@@ -70,7 +70,8 @@ private:
         // Guarded by lock_:
         std::vector<DAT_HANDLE> triggers;  // each dispatcher at most once
         int present = 0;                   // number of threads that wait
-        int to_release = 0;                // number of waiters yet to be told that no dispatcher is left
+        int to_release = 0;                // those yet to be told that no dispatcher is left
+        std::uint64_t releases = 0;        // how often that happened
         ReadableFlag flag;
 
         void update_flag() noexcept { flag.set(closed || !triggers.empty() || to_release != 0); }

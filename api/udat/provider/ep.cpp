@@ -15,6 +15,9 @@ constexpr int recv_flags =
     DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_EVD_THRESHOLD_FLAG;
 constexpr int request_flags = recv_flags | DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 
+/// Concerns the notification of the peer, so it says nothing about an endpoint's own requests (dat_ep_modify(3DAT)).
+constexpr int sender_only = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+
 struct Bound {
     const char* attribute;
     std::int64_t wanted;
@@ -66,15 +69,17 @@ std::uint32_t most_pieces(const DAT_EP_ATTR& attr) noexcept {
         std::max({attr.max_recv_iov, attr.max_request_iov, attr.max_rdma_read_iov, attr.max_rdma_write_iov, 1}));
 }
 
-Evd::Notification notification_of(DAT_COMPLETION_FLAGS flags) noexcept {
+Evd::Notification notification_of(int flags) noexcept {
     if ((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0) return Evd::Notification::Solicited;
     if ((flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0) return Evd::Notification::Every;
     return Evd::Notification::Threshold;
 }
 
+bool needs_cookies(DAT_COMPLETION_FLAGS flags) noexcept { return (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0; }
+
 /// Prepares for requests whose events wake no waiter. Existing cookies are kept, because completions may refer to them.
 void provide_cookies(std::unique_ptr<RequestCookies>& cookies, Evd* evd, DAT_COMPLETION_FLAGS flags, DAT_COUNT depth) {
-    const bool needed = cookies != nullptr || (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
+    const bool needed = cookies != nullptr || needs_cookies(flags);
     if (evd == nullptr) return cookies.reset();
     if (!needed) return;
     if (cookies == nullptr) cookies = std::make_unique<RequestCookies>();
@@ -191,7 +196,7 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     const DAT_COUNT receives = parts.srq != nullptr ? parts.srq->max_recv_dtos() : parts.attr.max_recv_dtos;
     CompletionStream recv_stream(parts.recv_evd, receives, notification_of(parts.attr.recv_completion_flags));
     CompletionStream request_stream(parts.request_evd, parts.attr.max_request_dtos,
-                                    notification_of(parts.attr.request_completion_flags));
+                                    notification_of(parts.attr.request_completion_flags & ~sender_only));
     const LockGuard lock(parts_lock_);
     Evd* const unshared = parts.srq == nullptr ? parts.recv_evd : nullptr;  // shared receives are all signalled
     provide_cookies(recv_cookies_, unshared, parts.attr.recv_completion_flags, parts.attr.max_recv_dtos);
@@ -212,6 +217,15 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     attr_ = parts.attr;
     choose_direct_endpoints();
     return success;
+}
+
+void Ep::follow_depth(const Srq& srq, std::uint32_t receives) noexcept {
+    Evd* evd = nullptr;
+    {
+        const LockGuard lock(parts_lock_);
+        if (srq_.get() == &srq) evd = recv_stream_.widen(receives);
+    }
+    if (evd != nullptr) evd->add_places();
 }
 
 Ep::CoreCounters Ep::core_counters() const noexcept {
@@ -266,6 +280,9 @@ DAT_RETURN Ep::modify(const EpParts& parts) {
         // Posted receives would be lost.
         if (!idle(QueueKind::Receive))
             return invalid_state(DAT_INVALID_STATE_EP_NOTREADY, "receives are posted to the endpoint");
+        // Completions that wait have no numbers instead of cookies.
+        if (request_cookies_ == nullptr && needs_cookies(parts.attr.request_completion_flags) && !idle(QueueKind::Send))
+            return invalid_state(DAT_INVALID_STATE_EP_NOTREADY, "completions of requests have not been dequeued");
         return rebuild(parts);
     }
     connect_evd_ = EvdLink(parts.connect_evd);
@@ -457,6 +474,7 @@ DAT_RETURN calls::ep_modify(Ep& endpoint, DAT_EP_PARAM_MASK mask, const DAT_EP_P
 }
 
 DAT_RETURN calls::ep_get_status(Ep& endpoint, DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) {
+    endpoint.settle_if_failed();
     if (state != nullptr) *state = endpoint.dat_state().value;
     if (recv_idle != nullptr) *recv_idle = endpoint.idle(QueueKind::Receive) ? DAT_TRUE : DAT_FALSE;
     if (request_idle != nullptr) *request_idle = endpoint.idle(QueueKind::Send) ? DAT_TRUE : DAT_FALSE;

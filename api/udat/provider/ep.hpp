@@ -78,12 +78,19 @@ public:
     bool idle(QueueKind queue) const noexcept { return outstanding(queue) == 0; }
 
     /// Reports whether a dispatcher may still have completions of this endpoint. Receives of a shared queue are not
-    /// considered.
+    /// counted per endpoint.
     bool awaited_on(const Evd& evd) const noexcept {
         const LockGuard lock(parts_lock_);
-        return (recv_evd_.get() == &evd && (srq_ || !idle(QueueKind::Receive))) ||
+        return (recv_evd_.get() == &evd && !srq_ && !idle(QueueKind::Receive)) ||
                (request_evd_.get() == &evd && !idle(QueueKind::Send));
     }
+    bool takes_shared_receives_on(const Evd& evd) const noexcept {
+        const LockGuard lock(parts_lock_);
+        return srq_ && recv_evd_.get() == &evd;
+    }
+
+    /// Called when a shared queue has become longer: so many receives may complete on the dispatcher.
+    void follow_depth(const Srq& srq, std::uint32_t receives) noexcept;
 
     // Connections: see api/udat/provider/connection.cpp.
 
@@ -115,6 +122,9 @@ public:
 
     /// Called when the consumer has seen that a connection attempt failed: flushes the posted requests.
     [[gnu::cold, gnu::noinline]] void settle() noexcept;
+    void settle_if_failed() noexcept {
+        if (state() == EndpointState::Disconnected) settle();
+    }
 
     // Data transfers: see api/udat/provider/transfer.cpp. Simple requests are posted directly. post_any() and
     // post_any_receive() post all requests and report all errors.

@@ -95,9 +95,9 @@ DAT_RETURN Evd::create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, DA
     if (static_cast<std::uint32_t>(qlen) > limit) return too_long(qlen, limit);
     std::unique_ptr<Evd> created(new Evd(ia, qlen, flags));
     if ((flags & completion_streams) != 0) {
+        created->places_ = std::max(static_cast<std::uint32_t>(qlen), fewest_completions);
         auto queue = CompletionQueue::create(
-            ia.device(), {.capacity = std::max(static_cast<std::uint32_t>(qlen), fewest_completions),
-                          .context = reinterpret_cast<std::uint64_t>(created->handle())});
+            ia.device(), {.capacity = created->places_, .context = reinterpret_cast<std::uint64_t>(created->handle())});
         if (!queue.ok()) return to_return(queue.status(), DAT_RESOURCE_TEVD);
         created->completions_ = std::move(*queue);
     }
@@ -109,8 +109,10 @@ DAT_RETURN Evd::create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, DA
 /// Makes the queue large enough that no completion is lost, even if the consumer requested less.
 Status Evd::fit_completions(std::size_t qlen) noexcept {
     const std::uint32_t most = ia().device()->attributes().max_completions;
-    const auto wanted = std::max({static_cast<std::uint32_t>(qlen), fewest_completions, room_.load()});
-    return completions_->resize(std::min(wanted, most));
+    const auto wanted = std::min(std::max({static_cast<std::uint32_t>(qlen), fewest_completions, room_.load()}), most);
+    Status status = completions_->resize(wanted);
+    if (status.ok()) places_ = wanted;
+    return status;
 }
 
 void Evd::begin_stream(std::uint32_t completions, Notification wanted) noexcept {
@@ -120,11 +122,14 @@ void Evd::begin_stream(std::uint32_t completions, Notification wanted) noexcept 
         const LockGuard lock(lock_);
         news_.set(true);  // waiters arm again
     }
-    const BiasedLock::SlowPathGuard taking(taking_);
     room_ += completions;
-    if (completions_ != nullptr)
-        (void)fit_completions(capacity_);  // fails only if more completions are queued than
-                                           // would fit
+    add_places();
+}
+
+/// Not for fewer: there may be completions of endpoints that were freed.
+void Evd::add_places() noexcept {
+    const BiasedLock::SlowPathGuard taking(taking_);
+    if (completions_ != nullptr) (void)fit_completions(std::max<std::size_t>(capacity_, places_));
 }
 
 void Evd::end_stream(std::uint32_t completions, Notification wanted) noexcept {
@@ -173,7 +178,7 @@ void Evd::announce() noexcept {
 void Evd::append(const DAT_EVENT& event) noexcept {
     DAT_EVENT posted = event;
     posted.evd_handle = handle();
-    events_.push({.event = posted, .quiet = false});
+    events_.push({.event = posted, .is_completion = false, .quiet = false});
     endings_ += ends_connection(posted.event_number) ? 1 : 0;
     count_.store(events_.size(), std::memory_order_release);
     news_.set(true);
@@ -250,8 +255,9 @@ bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
 }
 
 /// Reports whether the oldest posted event, which must exist, ends a connection that may still have completions.
-/// Completions of other endpoints do not delay the event, because there might always be more.
-[[gnu::noinline]] bool Evd::is_early() const noexcept {
+/// Completions of other endpoints do not delay the event, because there might always be more. Shared receives that have
+/// completed are not counted, but as many completions as the queue holds are all that came before the event.
+bool Evd::is_early() const noexcept {
     DAT_EP_HANDLE ending = DAT_HANDLE_NULL;
     {
         const LockGuard lock(lock_);
@@ -261,7 +267,17 @@ bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
     if (ending == DAT_HANDLE_NULL) return false;
     const LockGuard lock(looking_up());
     const Ep* ep = resolve<Ep>(ending);
-    return ep != nullptr && ep->awaited_on(*this);
+    return ep != nullptr && (ep->awaited_on(*this) || (deferrals_ < places_ && ep->takes_shared_receives_on(*this)));
+}
+
+/// Moves the oldest completion behind the front to it. Returns false if there is none.
+bool Evd::bring_completion_forward() noexcept {
+    const LockGuard lock(lock_);
+    std::size_t found = 1;
+    while (found != events_.size() && !events_[found].is_completion) ++found;
+    if (found == events_.size()) return false;
+    for (; found != 0; --found) std::swap(events_[found], events_[found - 1]);
+    return true;
 }
 
 /// Takes the oldest posted event, which must exist.
@@ -271,7 +287,10 @@ bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
         event = events_.front().event;
         quiet_ -= events_.front().quiet ? 1 : 0;
         events_.pop();
-        endings_ -= ends_connection(event.event_number) ? 1 : 0;
+        if (ends_connection(event.event_number)) {
+            --endings_;
+            deferrals_ = 0;
+        }
         count_.store(events_.size(), std::memory_order_release);
     }
     // settle() takes locks of the core. Threads that hold these post events, so lock_ must not be held here.
@@ -281,10 +300,19 @@ bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
     return true;
 }
 
+/// The rest of take() if events were posted. Before an end that is early come completions, first those collected.
+[[gnu::noinline]] bool Evd::take_any(DAT_EVENT& event) noexcept {
+    if (is_early()) {
+        ++deferrals_;
+        if (!bring_completion_forward() && take_reported_completion(event)) return true;
+    }
+    return take_posted(event);
+}
+
 /// Takes the oldest event.
 [[gnu::always_inline]] inline bool Evd::take(DAT_EVENT& event) noexcept {
-    if (has_posted() && !is_early()) [[unlikely]]
-        return take_posted(event);
+    if (has_posted()) [[unlikely]]
+        return take_any(event);
     Origin origin;
     const Taken taken = take_completion(event, origin);
     if (taken >= Taken::Quiet) return true;
@@ -315,7 +343,7 @@ void Evd::keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept
     const LockGuard lock(lock_);
     has_place_ = false;
     const std::size_t place = place_for(origin.ep);
-    events_.push({.event = event, .quiet = origin.quiet});
+    events_.push({.event = event, .is_completion = true, .quiet = origin.quiet});
     quiet_ += origin.quiet ? 1 : 0;
     untold_ = untold_ || !origin.quiet;
     for (std::size_t i = events_.size() - 1; i > place; --i) std::swap(events_[i], events_[i - 1]);

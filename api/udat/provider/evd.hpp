@@ -42,6 +42,10 @@ public:
     /// An endpoint starts or stops queueing at most `completions` completions here. See CompletionStream.
     void begin_stream(std::uint32_t completions, Notification wanted) noexcept;
     void end_stream(std::uint32_t completions, Notification wanted) noexcept;
+    /// An endpoint may queue as many more; see add_places().
+    void widen_stream(std::uint32_t completions) noexcept { room_ += completions; }
+    /// Gives the queue the places that its endpoints may need. Not while parts of an endpoint are locked.
+    void add_places() noexcept;
 
     /// Called if the endpoint has cookies, so that some completions may wake no waiter.
     void expect_cookies() noexcept { has_cookies_ = true; }
@@ -97,6 +101,7 @@ private:
     /// An event that was posted, or a completion that was taken to be returned later.
     struct Queued {
         DAT_EVENT event;
+        bool is_completion;
         bool quiet;  ///< wakes no waiter
     };
 
@@ -114,9 +119,11 @@ private:
 
     bool has_posted() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
     bool take(DAT_EVENT& event) noexcept VIADUCT_REQUIRES(taking_);
-    Status fit_completions(std::size_t qlen) noexcept;
+    Status fit_completions(std::size_t qlen) noexcept VIADUCT_REQUIRES(taking_);
     Notification notification() const noexcept;
     bool is_early() const noexcept VIADUCT_REQUIRES(taking_);
+    bool bring_completion_forward() noexcept VIADUCT_REQUIRES(taking_);
+    bool take_any(DAT_EVENT& event) noexcept VIADUCT_REQUIRES(taking_);
     bool take_posted(DAT_EVENT& event) noexcept VIADUCT_REQUIRES(taking_);
     [[gnu::noinline]] Taken write_any(Completion completion, DAT_EVENT& event) noexcept;
     Taken write(const Completion& completion, DAT_EVENT& event) noexcept;
@@ -156,6 +163,8 @@ private:
     std::atomic<bool> dismissed_{false};
 
     BiasedLock taking_;  // held by threads that take events, never by those that post them
+    std::uint32_t places_ VIADUCT_GUARDED_BY(taking_) = 0;     // of completions_
+    std::uint32_t deferrals_ VIADUCT_GUARDED_BY(taking_) = 0;  // events taken before the end of a connection
 
     mutable SpinLock lock_;  // never held while a backend is called
     Fifo<Queued> events_ VIADUCT_GUARDED_BY(lock_);
@@ -208,6 +217,13 @@ public:
         std::swap(completions_, other.completions_);
         std::swap(wanted_, other.wanted_);
         return *this;
+    }
+    /// The endpoint may have so many requests outstanding now. Returns the dispatcher if that needs more places.
+    Evd* widen(std::uint32_t completions) noexcept {
+        if (evd_ == nullptr || completions <= completions_) return nullptr;
+        evd_->widen_stream(completions - completions_);
+        completions_ = completions;
+        return evd_;
     }
     ~CompletionStream() {
         if (evd_ != nullptr) evd_->end_stream(completions_, wanted_);

@@ -10,6 +10,7 @@
 
 #include "api/support/failure.hpp"
 #include "api/udat/provider/cno.hpp"
+#include "api/udat/provider/ep.hpp"
 #include "api/udat/provider/providers.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
@@ -121,11 +122,16 @@ void Ia::count(DAT_HANDLE_TYPE type, bool created) noexcept {
 }
 
 bool Ia::in_use() const noexcept {
+    const auto is_of_consumer = [this](const Object* child) {
+        switch (child->type()) {
+            case DAT_HANDLE_TYPE_CR: return false;
+            case DAT_HANDLE_TYPE_EP: return static_cast<const Ep*>(child)->state() != EndpointState::TentativePending;
+            default: return child != async_evd_.get();
+        }
+    };
     const LockGuard lock(children_lock_);
-    std::size_t left = 0;
-    for (const auto& objects : children_) left += objects.size();
-    const bool own_evd = children_[DAT_HANDLE_TYPE_EVD].contains(async_evd_.get());
-    return left != (own_evd ? 1u : 0u);
+    return std::ranges::any_of(children_,
+                               [&](const auto& objects) { return std::ranges::any_of(objects, is_of_consumer); });
 }
 
 /// Other threads may free children meanwhile; revoke() decides which thread destroys a child.

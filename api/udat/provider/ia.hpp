@@ -90,7 +90,8 @@ public:
         });
     }
 
-    /// Reports whether any object exists other than the dispatcher created with the IA.
+    /// Reports whether any object of the consumer exists. Those of the provider are requests, the endpoints that it
+    /// made for them, and the dispatcher created with the IA.
     bool in_use() const noexcept;
 
     void query_attributes(DAT_IA_ATTR& attributes) noexcept;

@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 
+#include "api/udat/provider/ep.hpp"
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/segments.hpp"
 #include "api/udat/provider/table.hpp"
@@ -58,15 +59,21 @@ DAT_RETURN Srq::resize(DAT_COUNT max_recv_dtos) noexcept {
     if (max_recv_dtos < attr_.low_watermark)
         return failed(error(DAT_INVALID_STATE),
                       explain("%d receives asked for, low_watermark is %d", max_recv_dtos, attr_.low_watermark));
-    const LockGuard lock(unwanted_lock_);
-    discard_unwanted();
+    const auto depth = static_cast<std::uint32_t>(max_recv_dtos);
     Status status;
-    if (unwanted_ != nullptr && max_recv_dtos > attr_.max_recv_dtos)
-        status = unwanted_->resize(static_cast<std::uint32_t>(max_recv_dtos));
-    if (status.ok()) status = queue_->resize(static_cast<std::uint32_t>(max_recv_dtos));
+    {
+        const LockGuard lock(unwanted_lock_);
+        discard_unwanted();
+        if (unwanted_ != nullptr && max_recv_dtos > attr_.max_recv_dtos) status = unwanted_->resize(depth);
+        if (status.ok()) status = queue_->resize(depth);
+        if (status.ok()) attr_.max_recv_dtos = max_recv_dtos;
+    }
     if (status.code() == Code::InvalidParameter) return too_deep(max_recv_dtos, ia().device()->attributes());
     if (!status.ok()) return to_return(status, DAT_RESOURCE_SRQ);
-    attr_.max_recv_dtos = max_recv_dtos;
+    (void)ia().find<Ep>([&](Ep& each) {
+        each.follow_depth(*this, depth);
+        return false;
+    });
     return success;
 }
 

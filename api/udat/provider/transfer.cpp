@@ -154,6 +154,7 @@ DAT_RETURN Ep::post_any_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const
     if (endpoint_ == nullptr || srq_)
         return invalid_state(DAT_INVALID_STATE_EP_NOTREADY, srq_ ? "the endpoint takes its receives from an SRQ"
                                                                  : "the endpoint has no protection zone");
+    settle_if_failed();
     const Segments pieces(iov, segments);
     if (own_recv_queue_ != nullptr) discard(*own_recv_queue_);
     ReceiveRequest request{.context = cookie.as_64, .sges = pieces.span()};

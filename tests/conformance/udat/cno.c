@@ -273,6 +273,26 @@ TEST(cno_wait__the_last_evd_is_freed) {
     CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
+/* All who wait are told, although the first of them waits again. */
+static void wait_twice(void *first) {
+    Waiter *waiter = first;
+    waiter_wait(waiter);
+    if (waiter->notified == DAT_HANDLE_NULL) (void)dat_cno_wait(waiter->cno, SHORT_US, &waiter->notified);
+}
+
+TEST(cno_wait__the_last_evd_is_freed_and_one_waits_again) {
+    make_cno();
+    Waiter waiters[2] = {{.cno = cno, .notified = evd}, {.cno = cno, .notified = evd}};
+    for (unsigned i = 0; i < 2; ++i) sleeper_start(&waiters[i].sleeper, wait_twice, &waiters[i]);
+    CHECK_OK(dat_evd_free(evd));
+    for (unsigned i = 0; i < 2; ++i) {
+        waiter_join(&waiters[i]);
+        CHECK_OK(waiters[i].rc);
+    }
+    CHECK_OK(dat_cno_free(cno));
+    CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
 TEST(cno_free__an_evd_refers_to_it) {
     make_cno();
     CHECK_SUB(dat_cno_free(cno), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE);

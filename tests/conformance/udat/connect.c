@@ -451,3 +451,23 @@ TEST(ep_connect__more_requests_than_the_backlog) {
     CHECK(established >= 8);
     if (on_loopback()) CHECK_EQ(refused, refused_at_once);
 }
+
+/* "In the Disconnected state, the posted Recv is immediately flushed" (dat_ep_post_recv), also if nobody has taken the
+ * event that says why there is no connection. */
+TEST(ep_connect__receives_are_flushed_when_it_fails) {
+    Pair pair = open_pair_here((Options){0});
+    Side *client = pair.client;
+    DAT_EP_STATE state;
+    DAT_BOOLEAN idle = DAT_FALSE;
+    CHECK_OK(dat_psp_free(pair.server->psp));
+    pair.server->psp = DAT_HANDLE_NULL;
+    CHECK_OK(post(client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 1}));
+    CHECK_OK(connect_to(client, pair.server, NULL, 0));
+    do CHECK_OK(dat_ep_get_status(client->ep, &state, NULL, NULL));
+    while (state != DAT_EP_STATE_DISCONNECTED);
+    EXPECT_DTO(client, RECV, 1, DAT_DTO_ERR_FLUSHED);
+    CHECK_OK(dat_ep_get_status(client->ep, NULL, &idle, NULL));
+    CHECK_EQ(idle, DAT_TRUE);
+    CHECK_OK(post(client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 2}));
+    EXPECT_DTO(client, RECV, 2, DAT_DTO_ERR_FLUSHED);
+}

@@ -252,3 +252,18 @@ TEST(flags__may_be_combined) {
     EXPECT_RECEIVED(pair.server, 1);
     pair_close(&pair);
 }
+
+/* "Request postings always support SUPPRESS, SOLICITED_WAIT, or BARRIER_FENCE" (dat_ep_modify): what is said of them in
+ * the attributes of an endpoint does not keep its completions from waking who waits. */
+TEST(dto_flags__solicited_requests_wake) {
+    const Pair pair = connected_pair_here((Options){.request_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG});
+    Waiter waiter = {.evd = pair.client->evds[REQUEST]};
+    CHECK_OK(post(pair.client, (Work){.operation = SEND, .length = AREA_BYTES, .cookie = 1}));
+    waiter_start(&waiter);
+    CHECK(still_waiting(&waiter));
+    CHECK_OK(post(pair.server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = AREA_BYTES, .cookie = 2}));
+    waiter_join(&waiter);
+    CHECK_OK(waiter.rc);
+    CHECK_EQ(waiter.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
+    EXPECT_RECEIVED(pair.server, 2);
+}

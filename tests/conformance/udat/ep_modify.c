@@ -391,15 +391,15 @@ TEST(ep_modify__more_segments_of_rdma) {
 }
 
 /* dat_ep_reset may lose completions that were not dequeued; those that it leaves are what they were. */
-static void check_left_completions(Operation operation, Stream stream, DAT_EP_PARAM_MASK field,
-                                   DAT_RETURN_TYPE expected) {
-    const Pair pair = connected_pair_here(
-        (Options){.recv_flags = DAT_COMPLETION_UNSIGNALLED_FLAG, .request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG});
+static void check_left_completions(DAT_COMPLETION_FLAGS flags, Operation operation, Stream stream,
+                                   DAT_EP_PARAM_MASK field, DAT_RETURN_TYPE expected) {
+    const Pair pair = connected_pair_here((Options){.recv_flags = flags, .request_flags = flags});
     Side *client = pair.client;
     DAT_EP_PARAM param;
     DAT_EVENT event;
     memset(&param, 0, sizeof param);
     param.ep_attr.max_recv_dtos = param.ep_attr.max_request_dtos = DTOS + 1;
+    param.ep_attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
     CHECK_OK(post(client, (Work){.operation = operation, .at = RECV_AT, .to = RECV_AT, .length = 8, .cookie = 5}));
     pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
     CHECK_OK(dat_ep_reset(client->ep));
@@ -413,9 +413,16 @@ static void check_left_completions(Operation operation, Stream stream, DAT_EP_PA
 }
 
 TEST(ep_modify__receives_from_before_a_reset) {
-    check_left_completions(RECEIVE, RECV, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, DAT_INVALID_STATE);
+    check_left_completions(DAT_COMPLETION_UNSIGNALLED_FLAG, RECEIVE, RECV, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS,
+                           DAT_INVALID_STATE);
 }
 
 TEST(ep_modify__requests_from_before_a_reset) {
-    check_left_completions(WRITE, REQUEST, DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS, DAT_SUCCESS);
+    check_left_completions(DAT_COMPLETION_UNSIGNALLED_FLAG, WRITE, REQUEST, DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS,
+                           DAT_SUCCESS);
+}
+
+TEST(ep_modify__unsignalled_requests_after_signalled_ones) {
+    check_left_completions(DAT_COMPLETION_DEFAULT_FLAG, WRITE, REQUEST, DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS,
+                           DAT_INVALID_STATE);
 }

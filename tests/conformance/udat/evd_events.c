@@ -196,15 +196,17 @@ typedef struct {
     DAT_EVD_HANDLE evd; /* of the client, for everything */
 } Merged;
 
-static Merged merged_pair(void) {
-    Merged merged = {.pair = open_pair_here((Options){0})};
+static Merged merged_pair_with(Options options) {
+    Merged merged = {.pair = open_pair_here(options)};
     Side *client = merged.pair.client;
     merged.evd = new_evd(client->ia, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_SOFTWARE_FLAG);
     client->evds[RECV] = client->evds[REQUEST] = client->evds[CONN] = merged.evd;
-    client->ep = new_ep(client, (Options){0});
+    client->ep = new_ep(client, options);
     pair_connect(&merged.pair);
     return merged;
 }
+
+static Merged merged_pair(void) { return merged_pair_with((Options){0}); }
 
 /* What was completed before the end is told before it, whatever else has come. */
 TEST(evd_streams__completions_before_the_end) {
@@ -228,10 +230,43 @@ TEST(evd_streams__completions_before_the_end) {
     CHECK_EQ(completions, 3);
 }
 
-/* The end of a connection is told although another one never rests. */
-static void check_end_beside_work(bool waits) {
-    enum { ROUNDS = 100000 };
+/* Completions that were counted for an EVD that is short stay before those that were not. */
+TEST(evd_streams__completions_in_order_before_the_end) {
+    if (!on_loopback()) skip("completions are not there at once");
     Merged merged = merged_pair();
+    Side *client = merged.pair.client, *server = merged.pair.server;
+    DAT_EP_HANDLE ended = client->ep;
+    DAT_EVENT event;
+    DAT_COUNT more;
+    DAT_UINT64 completions = 0;
+    bool told = false;
+    client->ep = new_ep(client, (Options){0});
+    server->ep = new_ep(server, (Options){0});
+    pair_connect(&merged.pair);
+    const DAT_EP_HANDLE other = client->ep;
+    client->ep = ended;
+    CHECK_OK(post(client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 3}));
+    CHECK_OK(post(client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 0}));
+    client->ep = other;
+    for (DAT_UINT64 i = 1; i < 3; ++i)
+        CHECK_OK(post(client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = i}));
+    CHECK_OK(dat_ep_disconnect(ended, DAT_CLOSE_ABRUPT_FLAG));
+    CHECK_OK(dat_evd_resize(merged.evd, 2));
+    while (dat_evd_wait(merged.evd, SHORT_US, 1, &event, &more) == DAT_SUCCESS) {
+        if (event.event_number == DAT_DTO_COMPLETION_EVENT) {
+            CHECK(!told);
+            CHECK_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, completions++);
+        }
+        told = told || event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED;
+    }
+    CHECK(told);
+    CHECK_EQ(completions, 4);
+}
+
+/* The end of a connection is told although another one never rests. */
+static void check_end_beside_work(Options options, bool waits) {
+    enum { ROUNDS = 100000 };
+    Merged merged = merged_pair_with(options);
     Side *client = merged.pair.client, *server = merged.pair.server;
     DAT_EP_HANDLE ended = client->ep, peer = server->ep;
     DAT_EVENT event;
@@ -255,11 +290,11 @@ static void check_end_beside_work(bool waits) {
 
 TEST(evd_streams__an_end_beside_work) {
     if (!on_loopback()) skip("completions are not there at once");
-    check_end_beside_work(false);
+    check_end_beside_work((Options){0}, false);
 }
 TEST(evd_streams__an_end_beside_work_waited_for) {
     if (!on_loopback()) skip("completions are not there at once");
-    check_end_beside_work(true);
+    check_end_beside_work((Options){0}, true);
 }
 
 /* Completions that nobody takes, of endpoints with more work than their EVDs have room for: there is room for them all,
@@ -302,4 +337,12 @@ TEST(evd_overflow__requests) {
     for (unsigned i = 0; i < MUCH; ++i)
         CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = i}));
     expect_all(&pair, REQUEST, MUCH, DAT_DTO_SUCCESS);
+}
+TEST(evd_streams__an_end_of_shared_receives_beside_work) {
+    if (!on_loopback()) skip("completions are not there at once");
+    check_end_beside_work((Options){.srq = true}, false);
+}
+TEST(evd_streams__an_end_of_shared_receives_beside_work_waited_for) {
+    if (!on_loopback()) skip("completions are not there at once");
+    check_end_beside_work((Options){.srq = true}, true);
 }

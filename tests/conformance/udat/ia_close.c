@@ -106,6 +106,27 @@ TEST(ia_close__abrupt_with_a_request_that_nobody_answered) { check_unanswered(DA
 
 TEST(ia_close__abrupt_with_a_request_that_has_a_timeout) { check_unanswered(60 * 1000 * 1000); }
 
+/* "All DAT objects created by the Consumer have been freed": a request is none of them, and is refused. */
+TEST(ia_close__graceful_with_a_request_that_nobody_answered) {
+    Pair pair = open_pair_here((Options){0});
+    Side *client = pair.client, *server = pair.server;
+    DAT_IA_HANDLE ia = open_ia(NULL);
+    DAT_EVD_HANDLE requests = new_evd(ia, DAT_EVD_CR_FLAG);
+    DAT_PSP_HANDLE psp;
+    CHECK_OK(dat_psp_free(server->psp));
+    server->psp = DAT_HANDLE_NULL;
+    CHECK_OK(dat_psp_create(ia, server->qual, requests, DAT_PSP_CONSUMER_FLAG, &psp));
+    CHECK_OK(connect_to(client, server, NULL, 0));
+    WAIT_ON(requests, DAT_CONNECTION_REQUEST_EVENT);
+    CHECK_OK(dat_psp_free(psp));
+    CHECK_OK(dat_evd_free(requests));
+    CHECK_OK(close_gracefully(ia));
+    DAT_EVENT event = next_event(client, CONN);
+    CHECK(event.event_number == DAT_CONNECTION_EVENT_PEER_REJECTED ||
+          event.event_number == DAT_CONNECTION_EVENT_NON_PEER_REJECTED ||
+          event.event_number == DAT_CONNECTION_EVENT_UNREACHABLE);
+}
+
 TEST(ia_close__handles_are_invalid_afterwards) {
     Side *side = new_side(NULL);
     side_open(side, (Options){.srq = true});

@@ -445,3 +445,29 @@ TEST(ep_set_watermark__soft) {
     CHECK_EQ(event.event_data.asynch_error_event_data.reason, DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
     pair_close(&pair);
 }
+
+/* The queue of the EVD grows with that of the receives, so that the completions of messages and those of the answers to
+ * them have places. */
+TEST(srq_resize__completions_have_places) {
+    enum { MESSAGES = 200 };
+    Pair pair = connected_pair_of((Options){.srq = true, .one_evd = true}, (Options){.request_dtos = MESSAGES});
+    unsigned received = 0, answers = 0;
+    CHECK_OK(dat_srq_resize(pair.client->srq, MESSAGES));
+    for (unsigned i = 0; i < MESSAGES; ++i) receive(pair.client, i, 0);
+    for (unsigned i = 0; i < MESSAGES; ++i)
+        CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = i}));
+    while (received != MESSAGES || answers != 0) {
+        DAT_EVENT event = EXPECT_EVENT(pair.client, RECV, DAT_DTO_COMPLETION_EVENT);
+        CHECK_EQ(event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
+        if (event.event_data.dto_completion_event_data.user_cookie.as_64 == MESSAGES) {
+            --answers;
+            continue;
+        }
+        CHECK_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, received++);
+        if (answers == DTOS) continue;
+        CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = MESSAGES}));
+        ++answers;
+    }
+    CHECK(!poll_event(pair.client, ASYNC, &(DAT_EVENT){0}));
+    pair_close(&pair);
+}
