@@ -45,16 +45,18 @@ def fork_with_core(service, end):
     endpoint, region, listener = device.endpoint(), device.register(64), device.listen(service + 1)
     endpoint.post_receive(region[32:])
     endpoint.connect(device.host, service, timeout=TIMEOUT)
+    request = listener.next_request(TIMEOUT)
     child = os.fork()
     if child == 0:
         if end == "closing":
-            for thing in (endpoint, region, listener, device):
+            for thing in (endpoint, region, request, listener, device):
                 thing.close()
         if end == "collecting":
-            del endpoint, region, listener, device
+            del endpoint, region, request, listener, device
             gc.collect()
         sys.exit()
     assert os.waitpid(child, 0) == (child, 0)
+    request.accept(device.endpoint())
     region.view[:5] = b"alive"
     endpoint.post_send(region[:5])
     endpoint.wait_send(TIMEOUT)
@@ -71,6 +73,7 @@ def test_core(device, free_service, end):
     region.view[8:14] = b"answer"
     with device.listen(service) as listener, process("fork_with_core", service, end):
         listener.accept(endpoint, timeout=TIMEOUT)
+        device.endpoint().connect(device.host, service + 1, timeout=TIMEOUT)
         assert endpoint.wait_receive(TIMEOUT).nbytes == 5
         assert bytes(region.view[:5]) == b"alive"
         endpoint.post_send(region[8:14])
