@@ -91,7 +91,7 @@ options::options_description describe() {
     add("tolerance", text("PERCENT", "5"), "with --compare: the change that counts as none");
     add_test_options(description);
     add("cpu", options::value<int>()->value_name("N"), "run on this CPU");
-    add("server-cpu", options::value<int>()->value_name("N"), "with --local: run the server on this CPU");
+    add("server-cpu", options::value<int>()->value_name("N"), "with --local or --connections: run the server on this CPU");
     add_output_options(description);
     add_common_options(description);
     return description;
@@ -358,7 +358,7 @@ int vi_perf(int argc, char** argv) {
     if (answer_information(given, "vi-perf", usage, description)) return 0;
     exclude(given, "listen", "local");
     if (given.count("server-cpu") != 0 && given.count("local") == 0 && given.count("connections") == 0)
-        throw UsageError("--server-cpu requires --local; use --cpu for other servers");
+        throw UsageError("--server-cpu requires --local or --connections; use --cpu for other servers");
     raise_descriptor_limit();
     if (given.count("compare") != 0) return compare_files(given);
     if (given.count("connections") != 0) return measure_many(given);

@@ -48,7 +48,7 @@ options::options_description describe() {
         "make NAME a DAT adapter; may be given several times");
     add("backend", text("NAME"), "loopback, verbs or tcp (sets VIADUCT_BACKEND)");
     add("check", text("[=LIST]")->implicit_value("1"),
-        "find mistakes that work by luck, such as buffers that change too early (sets VIADUCT_CHECK)");
+        "find latent mistakes, such as buffers that change too early (sets VIADUCT_CHECK)");
     add("device,I", text("NAME"), "the device that a program uses by default (sets VIADUCT_DEVICE)");
     add("faults", text("LIST"), "faults to inject, such as drop=0.1% (sets VIADUCT_FAULTS)");
     add("log", text("LEVEL"), "error, warning, info or debug (sets VIADUCT_LOG)");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Wraps the backend of another provider, to find mistakes of the program that work by luck (docs/checker.md).
+// Wraps the backend of another provider, to find latent mistakes of the program (docs/checker.md).
 #pragma once
 
 #include <span>

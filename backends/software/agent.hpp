@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The thread of a node. It does what a network card would do in hardware: it exchanges frames while no consumer polls,
-// handles control sockets, and notices when peers die and when deadlines pass.
+// and notices when peers die and when deadlines pass.
 #pragma once
 
 #include <cstdint>

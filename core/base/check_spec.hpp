@@ -18,7 +18,7 @@ enum class Check : std::uint8_t {
     Order,        ///< remote accesses to the same bytes without an order between them
     Flushes,      ///< a message announces what was not flushed to persistence
     Late,         ///< messages had to wait for a receive of the peer
-    Queues,       ///< a queue was full, or had room only by luck
+    Queues,       ///< a queue was full, or would be on another device
     Completions,  ///< a completion that nobody has taken
     Objects,      ///< objects that exist at the end of the process
     Threads,      ///< calls that the API does not permit at the same time

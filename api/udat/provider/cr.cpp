@@ -42,6 +42,15 @@ Owned<ConnectionRequest> Cr::release() noexcept {
     return std::move(request_);
 }
 
+void Cr::refuse(const char* why) noexcept {
+    const auto request = release();
+    if (request == nullptr) return;
+    log_refusal(*request, why);
+    (void)Internals::refuse(*request);
+}
+
+void Cr::close() noexcept { refuse("its IA was closed"); }
+
 // ---- Entry points -------------------------------------------------------------------------------------------------
 
 namespace {

@@ -49,6 +49,10 @@ public:
     /// Releases the request, for another service point, and the endpoint that was reserved for it.
     Owned<ConnectionRequest> release() noexcept;
 
+    /// Refuses the request, if nobody has answered it, as if the service had no listener.
+    void refuse(const char* why) noexcept;
+    void close() noexcept override;
+
 private:
     Mutex answering_;                   // held while the request is answered
     Owned<ConnectionRequest> request_;  // null when it is answered

@@ -23,11 +23,7 @@ void log_refusal(const ConnectionRequest& request, const char* why) noexcept {
 }
 
 void refuse_unheard(DAT_CR_HANDLE cr, const char* why) noexcept {
-    const auto unheard = claim<Cr>(cr);
-    if (unheard == nullptr) return;
-    const auto request = unheard->release();
-    log_refusal(*request, why);
-    (void)Internals::refuse(*request);
+    if (const auto unheard = claim<Cr>(cr)) unheard->refuse(why);
 }
 
 ServicePoint::ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd& evd)

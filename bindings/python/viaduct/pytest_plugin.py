@@ -240,7 +240,7 @@ class Checker:
 @pytest.fixture
 def viaduct_check(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Checker]:
     """viaduct_check() lets programs and second processes that the test starts afterwards be checked for mistakes that
-    work by luck. The test fails at its end if there are reports that it has not taken with viaduct_check.reports().
+    do no harm here. The test fails at its end if there are reports that it has not taken with viaduct_check.reports().
     The test's own process is not checked.
 
     docs/checker.md lists the checks; viaduct_check("sends,order") chooses some.
