@@ -91,7 +91,8 @@ options::options_description describe() {
     add("tolerance", text("PERCENT", "5"), "with --compare: the change that counts as none");
     add_test_options(description);
     add("cpu", options::value<int>()->value_name("N"), "run on this CPU");
-    add("server-cpu", options::value<int>()->value_name("N"), "with --local or --connections: run the server on this CPU");
+    add("server-cpu", options::value<int>()->value_name("N"),
+        "with --local or --connections: run the server on this CPU");
     add_output_options(description);
     add_common_options(description);
     return description;

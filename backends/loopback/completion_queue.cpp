@@ -281,7 +281,7 @@ bool CompletionQueue::make_room() noexcept {
 
 void CompletionQueue::lose(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept {
     from.count_polled();
-    if (items_.size() < capacity_) log(LogLevel::Error, "out of memory: a completion is lost");
+    if (items_.size() + reserved_ < capacity_) log(LogLevel::Error, "out of memory: a completion is lost");
     device_.raise({.kind = AsyncEventKind::CompletionQueueOverrun,
                    .endpoint_context = endpoint_context,
                    .completion_queue_context = context_,
@@ -322,6 +322,7 @@ Status CompletionQueue::resize(std::uint32_t capacity) noexcept {
         return {Code::Busy, "the new capacity is less than the number of pending completions"};
     capacity_ = capacity;
     room_ = 0;
+    if (is(waits_for_room)) finish_taking();
     return {};
 }
 

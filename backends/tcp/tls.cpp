@@ -76,6 +76,13 @@ struct OpenSsl {
 #undef VIADUCT_MEMBER
     BIO_METHOD* sockets = nullptr;
 
+    /// Only if it cannot be used.
+    ~OpenSsl() {
+        if (has_key_) pthread_key_delete(threads_);
+    }
+    OpenSsl(const OpenSsl&) = delete;
+    OpenSsl& operator=(const OpenSsl&) = delete;
+
     /// Null: it cannot be used, for instance because memory or descriptors have run out.
     static const OpenSsl* load() noexcept {
         const LockGuard lock(mutex_);  // no child inherits a half of it
@@ -130,8 +137,9 @@ private:
     static void* thread_mark() noexcept { return reinterpret_cast<void*>(std::uintptr_t{forks()} + 1); }
 
     OpenSsl() noexcept {
-        // Before OpenSSL has a key of its own, because the C library calls the destructors in this order.
-        if (pthread_key_create(&threads_, end_thread) != 0) return;
+        // Before OpenSSL has a key of its own, unless the program uses OpenSSL, too: the C library calls the
+        // destructors in this order.
+        has_key_ = pthread_key_create(&threads_, end_thread) == 0;
         support::SharedLibrary library(library_name);
 #define VIADUCT_FIND(NAME) library.find(NAME, #NAME);
         VIADUCT_OPENSSL(VIADUCT_FIND)
@@ -142,7 +150,8 @@ private:
         }
         // Without a handler at exit, which would take away what other threads use. The context of our own keeps
         // settings for the program's use of OpenSSL out of ours.
-        if (OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1) sockets = BIO_meth_new(BIO_TYPE_SOCKET, "");
+        if (has_key_ && OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1)
+            sockets = BIO_meth_new(BIO_TYPE_SOCKET, "");
         if (sockets != nullptr) {
             BIO_meth_set_read(sockets, receive);
             BIO_meth_set_write(sockets, send);
@@ -162,6 +171,7 @@ private:
     static int send(BIO* bio, const char* from, int size) noexcept;
     static long control(BIO*, int command, long, void*) noexcept { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
+    bool has_key_ = false;
     pthread_key_t threads_{};  // not thread_local: the process would end if there were no memory for its destructor
     static inline constinit ProcessMutex mutex_{forget_library};
     static inline const OpenSsl* loaded_ VIADUCT_GUARDED_BY(mutex_) = nullptr;

@@ -560,7 +560,9 @@ def exported():
     """Returns the functions of libdat2.so.2: those that its headers declare, and one that they do not."""
     headers = ROOT / "api/udat/include/dat2"
     texts = [(headers / name).read_text() for name in ("dat.h", "udat.h", "dat_registry.h")]
-    return {"dats_get_ia_handle", *re.findall(r"^DAT_RETURN DAT_API (dat_\w+)\(", "\n".join(texts), re.M)}
+    names = {"dats_get_ia_handle", *re.findall(r"^DAT_RETURN DAT_API (dat_\w+)\(", "\n".join(texts), re.M)}
+    assert len(names) == 84
+    return names
 
 
 def test_every_call_of_dat_is_there():

@@ -81,12 +81,8 @@ public:
     /// counted per endpoint.
     bool awaited_on(const Evd& evd) const noexcept {
         const LockGuard lock(parts_lock_);
-        return (recv_evd_.get() == &evd && !srq_ && !idle(QueueKind::Receive)) ||
+        return (recv_evd_.get() == &evd && (srq_ || !idle(QueueKind::Receive))) ||
                (request_evd_.get() == &evd && !idle(QueueKind::Send));
-    }
-    bool takes_shared_receives_on(const Evd& evd) const noexcept {
-        const LockGuard lock(parts_lock_);
-        return srq_ && recv_evd_.get() == &evd;
     }
 
     /// Called when a shared queue has become longer: so many receives may complete on the dispatcher.

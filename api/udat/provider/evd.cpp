@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <thread>
 
 #include "api/udat/provider/cno.hpp"
@@ -28,6 +29,10 @@ constexpr std::size_t room_at_first(std::size_t qlen, DAT_EVD_FLAGS flags) noexc
     const std::size_t reserved = (flags & completion_streams) != 0 ? 1 : 0;
     return (flags & (DAT_EVD_SOFTWARE_FLAG | DAT_EVD_CR_FLAG)) != 0 ? qlen + reserved
                                                                     : std::min(qlen, std::size_t{256});
+}
+
+constexpr std::uint32_t places_at_first(DAT_COUNT qlen) noexcept {
+    return std::max(static_cast<std::uint32_t>(qlen), fewest_completions);
 }
 
 /// Reports whether the event ends a connection. Earlier completions must be returned before it.
@@ -83,6 +88,7 @@ Evd::Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags)
     : Object(ia, ia.provider(), handle_type),
       flags_(flags),
       capacity_(static_cast<std::size_t>(qlen)),
+      places_(places_at_first(qlen)),
       events_(room_at_first(capacity_, flags)) {}
 
 Evd::~Evd() {
@@ -156,7 +162,7 @@ bool Evd::make_room() noexcept {
 }
 
 /// Reports whether the length of the dispatcher forbids another software event or connection request.
-bool Evd::is_full() const noexcept { return events_.size() + requests_ >= capacity_; }
+bool Evd::is_full() const noexcept { return events_.size() - collected_ + requests_ >= capacity_; }
 
 bool Evd::is_known_overflow(const DAT_EVENT& event) const noexcept {
     if (event.event_number != DAT_ASYNC_ERROR_EVD_OVERFLOW) return false;
@@ -254,30 +260,20 @@ bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
     return taken != Taken::Nothing;
 }
 
-/// Reports whether the oldest posted event, which must exist, ends a connection that may still have completions.
-/// Completions of other endpoints do not delay the event, because there might always be more. Shared receives that have
-/// completed are not counted, but as many completions as the queue holds are all that came before the event.
+/// Reports whether the oldest posted event, which must exist, ends a connection that may still have completions in the
+/// queue.
 bool Evd::is_early() const noexcept {
     DAT_EP_HANDLE ending = DAT_HANDLE_NULL;
     {
         const LockGuard lock(lock_);
-        const DAT_EVENT& oldest = events_[0].event;
-        if (ends_connection(oldest.event_number)) ending = oldest.event_data.connect_event_data.ep_handle;
+        const Queued& oldest = events_[0];
+        if (ends_connection(oldest.event.event_number) && !oldest.is_due && completions_ != nullptr)
+            ending = oldest.event.event_data.connect_event_data.ep_handle;
     }
     if (ending == DAT_HANDLE_NULL) return false;
     const LockGuard lock(looking_up());
     const Ep* ep = resolve<Ep>(ending);
-    return ep != nullptr && (ep->awaited_on(*this) || (deferrals_ < places_ && ep->takes_shared_receives_on(*this)));
-}
-
-/// Moves the oldest completion behind the front to it. Returns false if there is none.
-bool Evd::bring_completion_forward() noexcept {
-    const LockGuard lock(lock_);
-    std::size_t found = 1;
-    while (found != events_.size() && !events_[found].is_completion) ++found;
-    if (found == events_.size()) return false;
-    for (; found != 0; --found) std::swap(events_[found], events_[found - 1]);
-    return true;
+    return ep != nullptr && ep->awaited_on(*this);
 }
 
 /// Takes the oldest posted event, which must exist.
@@ -286,11 +282,9 @@ bool Evd::bring_completion_forward() noexcept {
         const LockGuard lock(lock_);
         event = events_.front().event;
         quiet_ -= events_.front().quiet ? 1 : 0;
+        collected_ -= events_.front().is_completion ? 1 : 0;
         events_.pop();
-        if (ends_connection(event.event_number)) {
-            --endings_;
-            deferrals_ = 0;
-        }
+        endings_ -= ends_connection(event.event_number) ? 1 : 0;
         count_.store(events_.size(), std::memory_order_release);
     }
     // settle() takes locks of the core. Threads that hold these post events, so lock_ must not be held here.
@@ -300,12 +294,9 @@ bool Evd::bring_completion_forward() noexcept {
     return true;
 }
 
-/// The rest of take() if events were posted. Before an end that is early come completions, first those collected.
+/// The rest of take() if events were posted.
 [[gnu::noinline]] bool Evd::take_any(DAT_EVENT& event) noexcept {
-    if (is_early()) {
-        ++deferrals_;
-        if (!bring_completion_forward() && take_reported_completion(event)) return true;
-    }
+    if (is_early()) collect_before_end();
     return take_posted(event);
 }
 
@@ -320,15 +311,16 @@ bool Evd::bring_completion_forward() noexcept {
     return has_posted() && take_posted(event);
 }
 
-/// Returns the position of a completion among the queued events: before the end of its connection, or last.
-std::size_t Evd::place_for(DAT_EP_HANDLE ep) const noexcept {
+/// Returns the position of a completion among the queued events: before the end of its connection, behind its beginning
+/// or, if neither is queued, the position given.
+std::size_t Evd::place_for(DAT_EP_HANDLE ep, std::size_t otherwise) const noexcept {
     for (std::size_t i = endings_ == 0 ? 0 : events_.size(); i-- > 0;) {
         const DAT_EVENT& event = events_[i].event;
         const bool ends = ends_connection(event.event_number);
         if (!ends && event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED) continue;
         if (event.event_data.connect_event_data.ep_handle == ep) return ends ? i : events_.size();
     }
-    return events_.size();
+    return std::min(otherwise, events_.size());
 }
 
 /// Makes room for a completion before it is taken, because it could not be put back.
@@ -339,25 +331,45 @@ bool Evd::reserve_place() noexcept {
     return has_place_;
 }
 
-void Evd::keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept {
+/// Returns its place.
+std::size_t Evd::keep_completion(const DAT_EVENT& event, const Origin& origin, std::size_t otherwise) noexcept {
     const LockGuard lock(lock_);
     has_place_ = false;
-    const std::size_t place = place_for(origin.ep);
+    const std::size_t place = place_for(origin.ep, otherwise);
     events_.push({.event = event, .is_completion = true, .quiet = origin.quiet});
+    ++collected_;
     quiet_ += origin.quiet ? 1 : 0;
     untold_ = untold_ || !origin.quiet;
     for (std::size_t i = events_.size() - 1; i > place; --i) std::swap(events_[i], events_[i - 1]);
     count_.store(events_.size(), std::memory_order_release);
+    return place;
 }
 
-/// Moves completions to the events while there is room. Returns the number of queued events.
-std::size_t Evd::collect() noexcept {
+/// Moves completions to the events until there are as many as wanted. Returns the number of queued events.
+std::size_t Evd::collect(std::size_t wanted) noexcept {
     DAT_EVENT event;
     Origin origin;
-    while (completions_ != nullptr && count_.load(std::memory_order_acquire) < capacity_ && reserve_place() &&
+    while (completions_ != nullptr && count_.load(std::memory_order_acquire) < wanted && reserve_place() &&
            take_reported_completion(event, &origin))
-        keep_completion(event, origin);
+        (void)keep_completion(event, origin, std::numeric_limits<std::size_t>::max());
     return count_.load(std::memory_order_acquire);
+}
+
+/// Moves the completions that the queue holds before the oldest posted event, which ends a connection, unless older
+/// ones of other endpoints are behind it. There might always be more of those, so it is done once.
+void Evd::collect_before_end() noexcept {
+    constexpr std::size_t last = std::numeric_limits<std::size_t>::max();
+    bool others_follow = false;
+    {
+        const LockGuard lock(lock_);
+        events_.front().is_due = true;
+        others_follow = collected_ != 0;
+    }
+    DAT_EVENT event;
+    Origin origin;
+    std::size_t end = 0;  // its position
+    for (std::uint32_t i = 0; i != places_ && reserve_place() && take_reported_completion(event, &origin); ++i)
+        if (keep_completion(event, origin, others_follow ? last : end) <= end) ++end;
 }
 
 bool Evd::has_news() const noexcept {
@@ -370,11 +382,11 @@ bool Evd::has_news() const noexcept {
 bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
     const LockGuard taking(taking_);
     if (threshold > 1 || has_cookies_) {
-        nmore = static_cast<DAT_COUNT>(collect());
+        nmore = static_cast<DAT_COUNT>(collect(capacity_));
         if (static_cast<std::size_t>(nmore) < threshold || !has_news()) return false;
     }
     if (!take(event)) return false;
-    (void)collect();
+    (void)collect(capacity_);
     const LockGuard lock(lock_);
     nmore = static_cast<DAT_COUNT>(events_.size());
     untold_ = false;
@@ -519,7 +531,7 @@ void Evd::end_wait() noexcept {
     if (cno() != nullptr) {
         (void)watch_completions();
         const LockGuard taking(taking_);
-        (void)collect();
+        (void)collect(capacity_);
     }
     const LockGuard lock(lock_);
     waiting_ = false;  // the dispatcher may be freed once the lock is released
@@ -631,7 +643,7 @@ bool Evd::has_new_completions() noexcept {
     }
     if (!has_cookies_) return true;
     const BiasedLock::SlowPathGuard taking(taking_);
-    (void)collect();
+    (void)collect(capacity_);
     return has_news();
 }
 

@@ -102,7 +102,8 @@ private:
     struct Queued {
         DAT_EVENT event;
         bool is_completion;
-        bool quiet;  ///< wakes no waiter
+        bool quiet;           ///< wakes no waiter
+        bool is_due = false;  ///< an end that completions do not delay any more
     };
 
     /// The endpoint of a completion and whether the completion wakes no waiter.
@@ -122,7 +123,6 @@ private:
     Status fit_completions(std::size_t qlen) noexcept VIADUCT_REQUIRES(taking_);
     Notification notification() const noexcept;
     bool is_early() const noexcept VIADUCT_REQUIRES(taking_);
-    bool bring_completion_forward() noexcept VIADUCT_REQUIRES(taking_);
     bool take_any(DAT_EVENT& event) noexcept VIADUCT_REQUIRES(taking_);
     bool take_posted(DAT_EVENT& event) noexcept VIADUCT_REQUIRES(taking_);
     [[gnu::noinline]] Taken write_any(Completion completion, DAT_EVENT& event) noexcept;
@@ -131,14 +131,16 @@ private:
     [[gnu::noinline]] bool take_reported_completion(DAT_EVENT& event, Origin* origin = nullptr) noexcept
         VIADUCT_REQUIRES(taking_);
     bool reserve_place() noexcept VIADUCT_REQUIRES(taking_);
-    void keep_completion(const DAT_EVENT& event, const Origin& origin) noexcept VIADUCT_REQUIRES(taking_);
+    std::size_t keep_completion(const DAT_EVENT& event, const Origin& origin, std::size_t otherwise) noexcept
+        VIADUCT_REQUIRES(taking_);
+    void collect_before_end() noexcept VIADUCT_REQUIRES(taking_);
     bool make_room() noexcept VIADUCT_REQUIRES(lock_);
     bool is_full() const noexcept VIADUCT_REQUIRES(lock_);
     bool is_known_overflow(const DAT_EVENT& event) const noexcept VIADUCT_REQUIRES(lock_);
     void append(const DAT_EVENT& event) noexcept VIADUCT_REQUIRES(lock_);
-    std::size_t place_for(DAT_EP_HANDLE ep) const noexcept VIADUCT_REQUIRES(lock_);
+    std::size_t place_for(DAT_EP_HANDLE ep, std::size_t otherwise) const noexcept VIADUCT_REQUIRES(lock_);
     bool has_news() const noexcept;
-    std::size_t collect() noexcept VIADUCT_REQUIRES(taking_);
+    std::size_t collect(std::size_t wanted) noexcept VIADUCT_REQUIRES(taking_);
     bool has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
     void announce() noexcept VIADUCT_REQUIRES(lock_);
     bool arm() noexcept;
@@ -163,18 +165,18 @@ private:
     std::atomic<bool> dismissed_{false};
 
     BiasedLock taking_;  // held by threads that take events, never by those that post them
-    std::uint32_t places_ VIADUCT_GUARDED_BY(taking_) = 0;     // of completions_
-    std::uint32_t deferrals_ VIADUCT_GUARDED_BY(taking_) = 0;  // events taken before the end of a connection
+    std::uint32_t places_ VIADUCT_GUARDED_BY(taking_);  // of completions_
 
     mutable SpinLock lock_;  // never held while a backend is called
     Fifo<Queued> events_ VIADUCT_GUARDED_BY(lock_);
     ReadableFlag news_ VIADUCT_GUARDED_BY(lock_);  // since arm()
     std::atomic<bool> has_place_{false};  // events_ has room for a completion; changed with taking_ and lock_ held
-    std::size_t requests_ VIADUCT_GUARDED_BY(lock_) = 0;  // connection requests for which there is room
-    std::atomic<std::size_t> count_{0};                   // size of events_, to be read without the lock
-    bool untold_ VIADUCT_GUARDED_BY(lock_) = false;       // events came since a thread began to wait or was told
-    std::size_t quiet_ VIADUCT_GUARDED_BY(lock_) = 0;     // number of events in events_ that wake no waiter
-    std::size_t endings_ VIADUCT_GUARDED_BY(lock_) = 0;   // number of events in events_ that end a connection
+    std::size_t requests_ VIADUCT_GUARDED_BY(lock_) = 0;   // connection requests for which there is room
+    std::atomic<std::size_t> count_{0};                    // size of events_, to be read without the lock
+    bool untold_ VIADUCT_GUARDED_BY(lock_) = false;        // events came since a thread began to wait or was told
+    std::size_t collected_ VIADUCT_GUARDED_BY(lock_) = 0;  // number of completions in events_
+    std::size_t quiet_ VIADUCT_GUARDED_BY(lock_) = 0;      // number of events in events_ that wake no waiter
+    std::size_t endings_ VIADUCT_GUARDED_BY(lock_) = 0;    // number of events in events_ that end a connection
     Use<Cno> cno_ VIADUCT_GUARDED_BY(lock_);
 };
 

@@ -125,7 +125,10 @@ bool Ia::in_use() const noexcept {
     const auto is_of_consumer = [this](const Object* child) {
         switch (child->type()) {
             case DAT_HANDLE_TYPE_CR: return false;
-            case DAT_HANDLE_TYPE_EP: return static_cast<const Ep*>(child)->state() != EndpointState::TentativePending;
+            case DAT_HANDLE_TYPE_EP: {
+                const auto& ep = *static_cast<const Ep*>(child);
+                return !ep.provider_made() || ep.state() != EndpointState::TentativePending;
+            }
             default: return child != async_evd_.get();
         }
     };

@@ -34,7 +34,7 @@ public:
     /// Invalidates the handle before the object is destroyed. If several threads call this, only one gets true.
     bool revoke() noexcept;
 
-    /// Releases the threads that wait for the object, before it is destroyed with its IA.
+    /// Releases those who wait for the object, before it is destroyed with its IA: threads, or a peer for its answer.
     virtual void close() noexcept {}
 
     DAT_CONTEXT context{};
