@@ -19,6 +19,7 @@ import argparse
 import collections
 import contextlib
 import dataclasses
+import fcntl
 import json
 import os
 import pathlib
@@ -379,8 +380,14 @@ def main():
     level = words[0] if len(words) == 1 and words[0] in LEVELS else None
     if not level and (unknown := [word for word in words if word not in names]):
         parser.error(f"unknown suite '{unknown[0]}'; choose from: {', '.join(names)}")
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    alone = open(RESULTS.parent / "lock", "w")  # as long as this process lives
+    try:
+        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit("run.py: tests of this directory are being run; two runs would mix their results")
     shutil.rmtree(RESULTS, ignore_errors=True)
-    RESULTS.mkdir(parents=True)
+    RESULTS.mkdir()
     if level:
         run_level(level)
     else:
@@ -389,5 +396,6 @@ def main():
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda received, _: sys.exit(128 + received))
     sys.exit(main())

@@ -38,15 +38,19 @@ std::string word_in(const fs::path& file) {
     return word;
 }
 
-/// Maps network interfaces to RDMA devices. For Converged Ethernet and iWARP, the address tables name the interface;
-/// for InfiniBand, the parent of the network interface is the device.
+/// iWARP has another handshake, which is not supported.
+bool is_iwarp(const fs::path& device) { return word_in(device / "node_type") == "4:"; }
+
+/// Maps network interfaces to RDMA devices. For Converged Ethernet, the address tables name the interface; for
+/// InfiniBand, the parent of the network interface is the device.
 std::map<std::string, std::string> rdma_devices() {
     std::map<std::string, std::string> devices;
     for (const fs::path& device : entries_of("/sys/class/infiniband"))
-        for (const std::string& name : interfaces_of(device)) devices.emplace(name, device.filename());
+        if (!is_iwarp(device))
+            for (const std::string& name : interfaces_of(device)) devices.emplace(name, device.filename());
     for (const fs::path& net_device : entries_of("/sys/class/net"))
         for (const fs::path& device : entries_of(net_device / "device" / "infiniband"))
-            devices.emplace(net_device.filename(), device.filename());
+            if (!is_iwarp(device)) devices.emplace(net_device.filename(), device.filename());
     return devices;
 }
 

@@ -75,7 +75,7 @@ alternative() { # on|off
 check "apt-get update" apt-get update -q
 stock="librpma0 librpma-dev"
 apt-cache show libdapl2 2>/dev/null | grep -q ^Package && stock+=" libdapl2 libdapl-dev dapl2-utils"
-tools="g++ make cmake pkg-config libibverbs-dev python3-pytest man-db"
+tools="g++ make cmake pkg-config python3-pytest man-db"
 # shellcheck disable=SC2086
 check "the stock packages and tools are installed" install $stock $tools
 files >before
