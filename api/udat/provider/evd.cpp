@@ -23,6 +23,9 @@ constexpr int completion_streams = DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG;
 /// Some programs create dispatchers for one event but leave the flushed requests of hundreds of endpoints there.
 constexpr std::uint32_t fewest_completions = 64;
 
+/// The position behind all events.
+constexpr std::size_t last = std::numeric_limits<std::size_t>::max();
+
 /// Returns the number of events for which a new dispatcher allocates memory. Posting software events and connection
 /// requests must never allocate, even if a place is reserved for a completion.
 constexpr std::size_t room_at_first(std::size_t qlen, DAT_EVD_FLAGS flags) noexcept {
@@ -345,20 +348,19 @@ std::size_t Evd::keep_completion(const DAT_EVENT& event, const Origin& origin, s
     return place;
 }
 
-/// Moves completions to the events until there are as many as wanted. Returns the number of queued events.
-std::size_t Evd::collect(std::size_t wanted) noexcept {
+/// Moves completions to the events while there is room. Returns the number of queued events.
+std::size_t Evd::collect() noexcept {
     DAT_EVENT event;
     Origin origin;
-    while (completions_ != nullptr && count_.load(std::memory_order_acquire) < wanted && reserve_place() &&
+    while (completions_ != nullptr && count_.load(std::memory_order_acquire) < capacity_ && reserve_place() &&
            take_reported_completion(event, &origin))
-        (void)keep_completion(event, origin, std::numeric_limits<std::size_t>::max());
+        (void)keep_completion(event, origin, last);
     return count_.load(std::memory_order_acquire);
 }
 
 /// Moves the completions that the queue holds before the oldest posted event, which ends a connection, unless older
 /// ones of other endpoints are behind it. There might always be more of those, so it is done once.
 void Evd::collect_before_end() noexcept {
-    constexpr std::size_t last = std::numeric_limits<std::size_t>::max();
     bool others_follow = false;
     {
         const LockGuard lock(lock_);
@@ -382,11 +384,11 @@ bool Evd::has_news() const noexcept {
 bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
     const LockGuard taking(taking_);
     if (threshold > 1 || has_cookies_) {
-        nmore = static_cast<DAT_COUNT>(collect(capacity_));
+        nmore = static_cast<DAT_COUNT>(collect());
         if (static_cast<std::size_t>(nmore) < threshold || !has_news()) return false;
     }
     if (!take(event)) return false;
-    (void)collect(capacity_);
+    (void)collect();
     const LockGuard lock(lock_);
     nmore = static_cast<DAT_COUNT>(events_.size());
     untold_ = false;
@@ -531,7 +533,7 @@ void Evd::end_wait() noexcept {
     if (cno() != nullptr) {
         (void)watch_completions();
         const LockGuard taking(taking_);
-        (void)collect(capacity_);
+        (void)collect();
     }
     const LockGuard lock(lock_);
     waiting_ = false;  // the dispatcher may be freed once the lock is released
@@ -643,7 +645,7 @@ bool Evd::has_new_completions() noexcept {
     }
     if (!has_cookies_) return true;
     const BiasedLock::SlowPathGuard taking(taking_);
-    (void)collect(capacity_);
+    (void)collect();
     return has_news();
 }
 

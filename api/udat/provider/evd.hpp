@@ -140,7 +140,7 @@ private:
     void append(const DAT_EVENT& event) noexcept VIADUCT_REQUIRES(lock_);
     std::size_t place_for(DAT_EP_HANDLE ep, std::size_t otherwise) const noexcept VIADUCT_REQUIRES(lock_);
     bool has_news() const noexcept;
-    std::size_t collect(std::size_t wanted) noexcept VIADUCT_REQUIRES(taking_);
+    std::size_t collect() noexcept VIADUCT_REQUIRES(taking_);
     bool has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
     void announce() noexcept VIADUCT_REQUIRES(lock_);
     bool arm() noexcept;
