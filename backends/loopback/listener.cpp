@@ -31,12 +31,9 @@ void turn_away(int socket, const Status& why) noexcept {
 
 // ---- Requests ----------------------------------------------------------------------------------------------------
 
-ConnectionRequest::ConnectionRequest(Device& device, UniqueSocket socket, Handshake handshake,
+ConnectionRequest::ConnectionRequest(UniqueSocket socket, Handshake handshake,
                                      std::shared_ptr<Connection> connection) noexcept
-    : device_(device),
-      socket_(std::move(socket)),
-      handshake_(std::move(handshake)),
-      connection_(std::move(connection)) {}
+    : socket_(std::move(socket)), handshake_(std::move(handshake)), connection_(std::move(connection)) {}
 
 /// If the requester cannot be told of a refusal, the handshake word tells it what the hang-up means.
 Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& device, UniqueSocket socket,
@@ -53,7 +50,7 @@ Result<std::unique_ptr<ConnectionRequest>> ConnectionRequest::take(Device& devic
         return failed(status);
     handshake.descriptors.close();
     std::unique_ptr<ConnectionRequest> request(
-        new ConnectionRequest(device, std::move(socket), std::move(handshake), std::move(*connection)));
+        new ConnectionRequest(std::move(socket), std::move(handshake), std::move(*connection)));
     // Last, because a request that is taken and then lost would leave the requester without an answer.
     if (!request->connection_->advance(wire::Handshake::Offered, wire::Handshake::Taken))
         return Status(Code::TimedOut, "the requester has given up");

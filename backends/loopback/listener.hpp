@@ -37,13 +37,11 @@ public:
     Status accept_locked(class Endpoint& endpoint, const PrivateData& private_data, const ConnectionEvent& established);
 
 private:
-    ConnectionRequest(Device& device, UniqueSocket socket, Handshake handshake,
-                      std::shared_ptr<Connection> connection) noexcept;
+    ConnectionRequest(UniqueSocket socket, Handshake handshake, std::shared_ptr<Connection> connection) noexcept;
     static bool answer(Connection& connection, const HandshakeMessage& message,
                        std::span<const int> descriptors) noexcept;
     Status refuse(const HandshakeMessage& message) noexcept;
 
-    Device& device_;
     Mutex mutex_;  // of answering; accept_locked() does not take it, because its caller is the only one that knows this
     UniqueSocket socket_;
     Handshake handshake_;

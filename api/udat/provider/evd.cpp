@@ -104,9 +104,9 @@ DAT_RETURN Evd::create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, DA
     if (static_cast<std::uint32_t>(qlen) > limit) return too_long(qlen, limit);
     std::unique_ptr<Evd> created(new Evd(ia, qlen, flags));
     if ((flags & completion_streams) != 0) {
-        created->places_ = std::max(static_cast<std::uint32_t>(qlen), fewest_completions);
         auto queue = CompletionQueue::create(
-            ia.device(), {.capacity = created->places_, .context = reinterpret_cast<std::uint64_t>(created->handle())});
+            ia.device(),
+            {.capacity = places_at_first(qlen), .context = reinterpret_cast<std::uint64_t>(created->handle())});
         if (!queue.ok()) return to_return(queue.status(), DAT_RESOURCE_TEVD);
         created->completions_ = std::move(*queue);
     }
