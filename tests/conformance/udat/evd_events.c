@@ -208,18 +208,13 @@ static Merged merged_pair_with(Options options) {
 
 static Merged merged_pair(void) { return merged_pair_with((Options){0}); }
 
-/* What was completed before the end is told before it, whatever else has come. */
-TEST(evd_streams__completions_before_the_end) {
-    Merged merged = merged_pair();
+/* So many completions come, in the order of their cookies, and all before the end. */
+static void expect_before_the_end(DAT_EVD_HANDLE evd, DAT_UINT64 expected) {
     DAT_EVENT event;
     DAT_COUNT more;
-    unsigned completions = 0;
+    DAT_UINT64 completions = 0;
     bool ended = false;
-    for (unsigned i = 0; i < 3; ++i)
-        CHECK_OK(post(merged.pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = i}));
-    CHECK_OK(disconnect(merged.pair.client, DAT_CLOSE_ABRUPT_FLAG));
-    CHECK_OK(post_event(merged.evd, 0));
-    while (dat_evd_wait(merged.evd, SHORT_US, 1, &event, &more) == DAT_SUCCESS) {
+    while (dat_evd_wait(evd, SHORT_US, 1, &event, &more) == DAT_SUCCESS) {
         if (event.event_number == DAT_DTO_COMPLETION_EVENT) {
             CHECK(!ended);
             CHECK_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, completions++);
@@ -227,7 +222,17 @@ TEST(evd_streams__completions_before_the_end) {
         ended = ended || event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED;
     }
     CHECK(ended);
-    CHECK_EQ(completions, 3);
+    CHECK_EQ(completions, expected);
+}
+
+/* What was completed before the end is told before it, whatever else has come. */
+TEST(evd_streams__completions_before_the_end) {
+    Merged merged = merged_pair();
+    for (unsigned i = 0; i < 3; ++i)
+        CHECK_OK(post(merged.pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = i}));
+    CHECK_OK(disconnect(merged.pair.client, DAT_CLOSE_ABRUPT_FLAG));
+    CHECK_OK(post_event(merged.evd, 0));
+    expect_before_the_end(merged.evd, 3);
 }
 
 /* Completions that were counted for an EVD that is short stay before those that were not. */
@@ -236,10 +241,6 @@ TEST(evd_streams__completions_in_order_before_the_end) {
     Merged merged = merged_pair();
     Side *client = merged.pair.client, *server = merged.pair.server;
     DAT_EP_HANDLE ended = client->ep;
-    DAT_EVENT event;
-    DAT_COUNT more;
-    DAT_UINT64 completions = 0;
-    bool told = false;
     client->ep = new_ep(client, (Options){0});
     server->ep = new_ep(server, (Options){0});
     pair_connect(&merged.pair);
@@ -252,16 +253,30 @@ TEST(evd_streams__completions_in_order_before_the_end) {
         CHECK_OK(post(client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = i}));
     CHECK_OK(dat_ep_disconnect(ended, DAT_CLOSE_ABRUPT_FLAG));
     CHECK_OK(dat_evd_resize(merged.evd, 2));
-    while (dat_evd_wait(merged.evd, SHORT_US, 1, &event, &more) == DAT_SUCCESS) {
-        if (event.event_number == DAT_DTO_COMPLETION_EVENT) {
-            CHECK(!told);
-            CHECK_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, completions++);
-        }
-        told = told || event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED;
-    }
-    CHECK(told);
-    CHECK_EQ(completions, 4);
+    expect_before_the_end(merged.evd, 4);
 }
+
+/* A completion does not overtake the beginning of its connection, although it may the end of another one. */
+static void check_beginning(Options options) {
+    Merged merged = merged_pair_with(options);
+    Side *client = merged.pair.client, *server = merged.pair.server;
+    CHECK_OK(post_event(merged.evd, 0));
+    CHECK_OK(disconnect(client, DAT_CLOSE_ABRUPT_FLAG));
+    client->ep = new_ep(client, options);
+    server->ep = new_ep(server, options);
+    CHECK_OK(connect_to(client, server, NULL, 0));
+    take_request(server);
+    CHECK_OK(accept_request(server, NULL, 0));
+    while (state_of(client->ep) != DAT_EP_STATE_CONNECTED) continue;
+    CHECK_OK(post(client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 1}));
+    WAIT_ON(merged.evd, DAT_SOFTWARE_EVENT);
+    WAIT_ON(merged.evd, DAT_CONNECTION_EVENT_DISCONNECTED);
+    WAIT_ON(merged.evd, DAT_CONNECTION_EVENT_ESTABLISHED);
+    WAIT_ON(merged.evd, DAT_DTO_COMPLETION_EVENT);
+}
+
+TEST(evd_streams__a_completion_behind_its_beginning) { check_beginning((Options){0}); }
+TEST(evd_streams__a_completion_of_shared_receives_behind_its_beginning) { check_beginning((Options){.srq = true}); }
 
 /* The end of a connection is told although another one never rests. */
 static void check_end_beside_work(Options options, bool waits) {
