@@ -264,7 +264,7 @@ void CompletionQueue::progress() noexcept {
 }
 
 bool CompletionQueue::has_room() noexcept {
-    if (items_.size() + reserved_ >= capacity_) set(waits_for_room, true);
+    if (is_full()) set(waits_for_room, true);
     return !is(waits_for_room);
 }
 
@@ -274,14 +274,14 @@ void CompletionQueue::find_room() noexcept {
 
 /// Makes room for one more item. Returns false if the queue is full or memory runs out.
 bool CompletionQueue::make_room() noexcept {
-    const bool has_place = items_.size() + reserved_ < capacity_ && items_.reserve(items_.size() + 1);
+    const bool has_place = !is_full() && items_.reserve(items_.size() + 1);
     if (!is(armed)) find_room();
     return has_place;
 }
 
 void CompletionQueue::lose(WorkQueue& from, std::uint64_t endpoint_context, CompletedOperation operation) noexcept {
     from.count_polled();
-    if (items_.size() + reserved_ < capacity_) log(LogLevel::Error, "out of memory: a completion is lost");
+    if (!is_full()) log(LogLevel::Error, "out of memory: a completion is lost");
     device_.raise({.kind = AsyncEventKind::CompletionQueueOverrun,
                    .endpoint_context = endpoint_context,
                    .completion_queue_context = context_,

@@ -243,6 +243,7 @@ private:
         special_ = on ? special_ | special : special_ & ~special;
     }
 
+    bool is_full() const noexcept VIADUCT_REQUIRES(lock_) { return items_.size() + reserved_ >= capacity_; }
     void find_room() noexcept VIADUCT_REQUIRES(lock_);
     [[gnu::cold, gnu::noinline]] bool make_room() noexcept VIADUCT_REQUIRES(lock_);
     void take_front(Completion& out) noexcept VIADUCT_REQUIRES(lock_);

@@ -131,7 +131,7 @@ protected:
     /// Reports whether a request can fail now. An error ends a reliable connection, so it must wait until all earlier
     /// requests are answered.
     bool may_fail() noexcept {
-        if (queue().endpoint().attributes().reliability == Reliability::Unreliable) return true;
+        if (!is_reliable()) return true;
         retire();
         return executed_.empty();
     }
@@ -142,7 +142,7 @@ protected:
         drop_binding(operation);
         if (wants_reasons()) explain_failure(operation, code);
         operation.code = code;
-        if (queue().endpoint().attributes().reliability != Reliability::Unreliable) queue().endpoint().request_break();
+        if (is_reliable()) queue().endpoint().request_break();
         return Outcome::Finished;
     }
 
@@ -171,12 +171,11 @@ protected:
             const CompletionCode code = std::exchange(in_flight, CompletionCode::Flushed);
             return refused == CompletionCode::Success ? code : std::exchange(refused, CompletionCode::Success);
         };
-        const bool in_order = queue().endpoint().attributes().reliability != Reliability::Unreliable;
         bool all_answered = queue().is_attached();
         for (; !executed_.empty(); executed_.pop()) {
             ExecutedSend& oldest = executed_.front();
             const bool answered = all_answered && queue().is_answered(oldest);
-            if (in_order) all_answered = answered;
+            if (is_reliable()) all_answered = answered;
             queue().take_answer(oldest);
             if (answered)
                 complete(oldest);
@@ -220,6 +219,7 @@ private:
     friend Queue;
     SendOrder() = default;
     Queue& queue() noexcept { return static_cast<Queue&>(*this); }
+    bool is_reliable() noexcept { return queue().endpoint().attributes().reliability != Reliability::Unreliable; }
 
     /// Entries move when the FIFO grows, so the pointer into them is set before each use.
     Operation& front() noexcept {

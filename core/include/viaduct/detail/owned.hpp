@@ -17,9 +17,8 @@ VIADUCT_EXPORT std::uint32_t forks() noexcept;
 template <class T>
 struct DeleteUnlessInherited {
     DeleteUnlessInherited() noexcept = default;
-    template <class U>
-    requires std::convertible_to<U*, T*> DeleteUnlessInherited(std::default_delete<U>)
-    noexcept {}  // NOLINT: takes over from std::unique_ptr
+    template <std::derived_from<T> U>
+    DeleteUnlessInherited(std::default_delete<U>) noexcept {}  // NOLINT: takes over from std::unique_ptr
     void operator()(T* object) const noexcept {
         if (made_after == forks()) delete object;
     }
