@@ -25,6 +25,9 @@ foreach(frontend IN LISTS VIADUCT_FRONTENDS)
   install(TARGETS ${frontend} EXPORT ViaductTargets ${there})
 endforeach()
 install(TARGETS dat EXPORT ViaductTargets)
+foreach(library viaduct ${VIADUCT_FRONTENDS} dat) # the names of the package, for projects that contain this one
+  add_library(Viaduct::${library} ALIAS ${library})
+endforeach()
 install(TARGETS daplviaduct LIBRARY COMPONENT libraries NAMELINK_SKIP) # loaded, never linked
 
 # A directory from which vi-run and the dynamic linker can take all libraries.
