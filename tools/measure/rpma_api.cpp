@@ -17,11 +17,6 @@
 namespace viaduct::measure {
 namespace {
 
-bool await_soon(int fd, const Deadline& deadline) {
-    EventPoller idle;
-    return await_readable_soon(fd, deadline, idle);
-}
-
 /// Calls a function of librpma that makes an object.
 template <class Owner, class Create>
 Owner make(const char* call, Create create) {
@@ -98,7 +93,9 @@ public:
     }
 
     bool accept(Link& link, Timeout timeout) override {
-        return await_soon(fd_, Deadline::after(timeout)) && static_cast<RpmaLink&>(link).accept(endpoint_.get());
+        EventPoller idle;
+        return await_readable_soon(fd_, Deadline::after(timeout), idle) &&
+               static_cast<RpmaLink&>(link).accept(endpoint_.get());
     }
 
 private:
@@ -175,7 +172,7 @@ void RpmaLink::connect(const Address& remote, Timeout timeout) {
         return rpma_conn_req_new(api_.peer(), host.c_str(), port.c_str(), configuration_.get(), made);
     });
     check_rpma("rpma_conn_req_connect", start(std::move(request)));
-    switch (const auto event = next_event(Deadline::after(timeout + event_grace))) {
+    switch (const auto event = next_event()) {
         case RPMA_CONN_ESTABLISHED: return open_inboxes();
         default:
             connection_.reset();
@@ -195,8 +192,7 @@ bool RpmaLink::accept(rpma_ep* endpoint) {
     const int started = start(RpmaRequest(request));
     if (started == RPMA_E_PROVIDER) return false;
     check_rpma("rpma_conn_req_connect", started);
-    constexpr auto patience = std::chrono::seconds(5);
-    if (next_event(Deadline::after(patience)) != RPMA_CONN_ESTABLISHED) {
+    if (next_event() != RPMA_CONN_ESTABLISHED) {
         connection_.reset();
         return false;
     }
@@ -216,12 +212,10 @@ int RpmaLink::start(RpmaRequest request) {
     return result;
 }
 
-/// RPMA_CONN_UNDEFINED: none came in time.
-rpma_conn_event RpmaLink::next_event(const Deadline& deadline) const {
-    int fd = -1;
-    check_rpma("rpma_conn_get_event_fd", rpma_conn_get_event_fd(connection_.get(), &fd));
+/// One comes, because the library limits the time of an attempt on both sides.
+rpma_conn_event RpmaLink::next_event() const {
     rpma_conn_event event = RPMA_CONN_UNDEFINED;
-    if (await_soon(fd, deadline)) check_rpma("rpma_conn_next_event", rpma_conn_next_event(connection_.get(), &event));
+    check_rpma("rpma_conn_next_event", rpma_conn_next_event(connection_.get(), &event));
     return event;
 }
 

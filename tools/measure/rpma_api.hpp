@@ -160,7 +160,7 @@ private:
     static bool sleep(Inbox& inbox, const Deadline& deadline);
     void learn_remote(const RemoteAddress& place);
     int start(RpmaRequest request);
-    rpma_conn_event next_event(const Deadline& deadline) const;
+    rpma_conn_event next_event() const;
     void open_inboxes();
     [[noreturn]] static void fail(ibv_wc_status status);
 
