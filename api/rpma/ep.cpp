@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/rpma/ep.hpp"
 
+#include <cerrno>
 #include <utility>
 
 #include "api/rpma/address.hpp"
@@ -30,12 +31,13 @@ bool Ep::await_arrival() const {
 
 Result<Owned<ConnectionRequest>> Ep::next_request() {
     for (bool patient = true;;) {
-        // Programs expect a request when the descriptor is readable, but it only means that there may be one. What came
-        // again may have been refused again.
+        // Programs that do not wait expect a request when the descriptor is readable, but it only means that there may
+        // be one.
         const bool arrived = await_readable(fd(), Deadline::now());
         auto request = listener_->next_request();
         if (request.ok() || request.status().code() != Code::WouldBlock) return request;
-        if (arrived && std::exchange(patient, false) && await_arrival()) continue;
+        const bool arriving = arrived && request.status().sys_errno() == EINPROGRESS && !blocks(fd());
+        if (arriving && std::exchange(patient, false) && await_arrival()) continue;
         const Status status = await_readable_soon(fd(), Internals::poller(*domain_->device()));
         if (!status.ok()) return status;
     }

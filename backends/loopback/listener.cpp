@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 
+#include <cerrno>
 #include <thread>
 
 #include "backends/loopback/device.hpp"
@@ -209,7 +210,7 @@ Result<PendingConnections::Request> PendingConnections::next() {
         epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.get(), nullptr);
         if (auto request = request_of(std::move(socket), handshake)) return std::move(*request);
     }
-    return Status(Code::WouldBlock, "no request is pending");
+    return Status(Code::WouldBlock, "no request is pending", accepted_.empty() ? 0 : EINPROGRESS);
 }
 
 namespace {

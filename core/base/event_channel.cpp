@@ -37,9 +37,9 @@ void ReadableFlag::set(bool wanted) noexcept {
     if (::poll(&look, 1, 0) == 1) eventfd_read(fd_.get(), &value);
 }
 
-namespace {
-
 bool blocks(int fd) noexcept { return (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0; }
+
+namespace {
 
 bool spin_until_readable(int fd, const Deadline& deadline, EventPoller& poller) {
     return poll_soon(deadline, poller, [fd] { return await_readable(fd, Deadline::now()); });

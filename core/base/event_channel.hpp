@@ -36,6 +36,9 @@ private:
 /// set (sys_errno() is EAGAIN), or a signal ended the wait (EINTR). InvalidState: the object was closed.
 VIADUCT_EXPORT Status await_readable(int fd);
 
+/// Whether O_NONBLOCK is not set.
+VIADUCT_EXPORT bool blocks(int fd) noexcept;
+
 /// The same with a deadline; ignores O_NONBLOCK. False: the wait ended for another reason.
 VIADUCT_EXPORT bool await_readable(int fd, const Deadline& deadline);
 

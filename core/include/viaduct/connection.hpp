@@ -104,7 +104,8 @@ public:
     virtual int fd() const noexcept = 0;
 
     /// Takes the next request; never blocks. A child that is forked later does not refuse it. WouldBlock: none is
-    /// waiting. Unreachable: the device is gone, and no further request will arrive.
+    /// waiting; with EINPROGRESS, a peer has connected and has yet to send its request. Unreachable: the device is
+    /// gone, and no further request will arrive.
     virtual Result<Owned<ConnectionRequest>> next_request() noexcept = 0;
 
     /// Waits for it. TimedOut: the deadline has passed. Unreachable: as above.
