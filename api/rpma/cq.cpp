@@ -53,7 +53,12 @@ int CompletionChannel::watch() noexcept {
 }
 
 int CompletionChannel::wait(Cq*& queue) {
-    return watched_.load(std::memory_order_acquire) ? take_event(queue) : wait_unwatched(queue);
+    if (watched_.load(std::memory_order_acquire)) return take_event(queue);
+    const int result = wait_unwatched(queue);
+    // Its arm() may have taken back events that watch() has raised meanwhile.
+    if (watched_.load(std::memory_order_acquire))
+        for (Cq* each : queues()) (void)each->queue()->ready();
+    return result;
 }
 
 Cq* CompletionChannel::ready_queue() noexcept {
