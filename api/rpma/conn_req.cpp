@@ -23,12 +23,8 @@ int ConnReq::connect(const PrivateData& private_data, std::unique_ptr<Conn>& con
     return 0;
 }
 
-Status ConnReq::refuse() noexcept {
-    if (incoming_ == nullptr) return {};
-    const auto request = std::move(incoming_);
-    viaduct::log(LogLevel::Info, "rpma_conn_req_delete: the program rejected the request of %s",
-                 text_of(request->remote_address().host).c_str());
-    return request->reject({});
+void ConnReq::refuse() noexcept {
+    if (const auto request = std::move(incoming_)) (void)request->reject({});
 }
 
 }  // namespace viaduct::rpma
@@ -62,8 +58,10 @@ PrivateData to_private_data(const rpma_conn_private_data* data) noexcept {
 }
 
 int refuse_unanswered(ConnReq& req) noexcept {
-    const Status status = req.refuse();
-    return status.ok() ? 0 : failed(status);
+    if (const auto* request = req.incoming())
+        viaduct::log(LogLevel::Info, "rpma_conn_req_delete: the program rejected the request of %s",
+                     text_of(request->remote_address().host).c_str());
+    return 0;  // its destruction refuses it
 }
 
 }  // namespace
@@ -84,7 +82,7 @@ int rpma_conn_req_delete(struct rpma_conn_req** req_ptr) { return destroy<ConnRe
 
 int rpma_conn_req_connect(struct rpma_conn_req** req_ptr, const struct rpma_conn_private_data* pdata,
                           struct rpma_conn** conn_ptr) {
-    return Entry::run(nullptr, [&] {
+    return Entry::run(req_ptr == nullptr ? nullptr : *req_ptr, [&] {
         if (!failure::require({{req_ptr != nullptr, "req_ptr is NULL"}})) return RPMA_E_INVAL;
         const auto req = claim<ConnReq>(*req_ptr);
         if (!failure::require({{req != nullptr, no_req}})) return RPMA_E_INVAL;

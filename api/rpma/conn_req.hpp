@@ -19,16 +19,19 @@ public:
     ConnReq(std::unique_ptr<Conn> conn, Owned<ConnectionRequest>&& incoming);
 
     /// Rejects an incoming request that has not been answered.
-    ~ConnReq() { (void)refuse(); }
+    ~ConnReq() { refuse(); }
 
     Conn& conn() noexcept { return *conn_; }
     const Conn& conn() const noexcept { return *conn_; }
 
+    /// Null: an outgoing request, or one that has been answered.
+    const ConnectionRequest* incoming() const noexcept { return incoming_.get(); }
+
     /// On success the connection is moved out of the request.
     int connect(const PrivateData& private_data, std::unique_ptr<Conn>& conn) noexcept;
 
-    /// Also returns Ok for an outgoing request.
-    Status refuse() noexcept;
+    /// Does nothing for an outgoing request. It does not matter if the requester cannot be notified.
+    void refuse() noexcept;
 
 private:
     const Address remote_;               // of outgoing requests only

@@ -73,7 +73,7 @@ int destroy(Opaque** handle, Finish finish, const Call& call = {}) {
         *handle = nullptr;
         return finish(*object);
     };
-    return Entry::run(nullptr, claim_and_finish, call);
+    return Entry::run(handle == nullptr ? nullptr : *handle, claim_and_finish, call);
 }
 template <class Object, class Opaque>
 int destroy(Opaque** handle, const Call& call = {}) {

@@ -72,8 +72,9 @@ enum rpma_util_ibv_context_type {
 };
 
 /*
- * Finds a device by a host name, an IPv4 address or an IPv6 address. The library owns the context; without RDMA
- * hardware it is opaque. RPMA_E_INVAL: unknown type. RPMA_E_PROVIDER: no device has or reaches the address.
+ * Finds a device by a host name, an IPv4 address or an IPv6 address. The library owns the context, which can only be
+ * passed to functions of this library. RPMA_E_INVAL: unknown type. RPMA_E_PROVIDER: no device has or reaches the
+ * address.
  */
 int rpma_utils_get_ibv_context(const char* addr, enum rpma_util_ibv_context_type type,
                                struct ibv_context** ibv_ctx_ptr);

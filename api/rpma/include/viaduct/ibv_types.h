@@ -80,7 +80,7 @@ enum ibv_wc_flags {
     IBV_WC_TM_DATA_VALID = 1 << 6
 };
 
-/* A completion. If status is not IBV_WC_SUCCESS, only wr_id, status, vendor_err and qp_num are valid. */
+/* A completion. If status is not IBV_WC_SUCCESS, only wr_id, status, vendor_err (0) and qp_num are valid. */
 struct ibv_wc {
     uint64_t wr_id; /* the op_context of the call */
     enum ibv_wc_status status;
