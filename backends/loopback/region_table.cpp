@@ -5,8 +5,6 @@
 
 #include "backends/loopback/backing.hpp"
 #include "backends/loopback/doorbell.hpp"
-#include "backends/support/memory_map.hpp"
-#include "backends/support/persistence.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -31,16 +29,14 @@ Result<OwnRegionTable> OwnRegionTable::create() {
     return table;
 }
 
-Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, std::uint32_t domain, Access access) {
-    auto memory = support::inspect_memory(address, length);
-    if (!memory.ok()) return memory.status();
-    if (auto* const persistence = support::Persistence::of_process()) persistence->watch(address, length, *memory);
+Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, const support::MemoryInfo& memory,
+                                          std::uint32_t domain, Access access) {
     const LockGuard lock(*mutex_);
     const std::uint32_t key = take_key();
     if (key == 0) return Status(Code::NoResources, "all region keys are in use");
-    const std::uint32_t flags = (memory->writable ? wire::region_flags::writable_pages : 0) |
-                                (memory->has_file ? wire::region_flags::file : 0) |
-                                (memory->one_memfd ? wire::region_flags::mappable : 0);
+    const std::uint32_t flags = (memory.writable ? wire::region_flags::writable_pages : 0) |
+                                (memory.has_file ? wire::region_flags::file : 0) |
+                                (memory.one_memfd ? wire::region_flags::mappable : 0);
     publish(key, {.base = reinterpret_cast<std::uint64_t>(address),
                   .length = length,
                   .domain = domain,

@@ -10,6 +10,7 @@
 
 #include "backends/loopback/layout.hpp"
 #include "backends/loopback/mapping.hpp"
+#include "backends/support/memory_map.hpp"
 #include "backends/support/windows.hpp"
 #include "core/base/unique_fd.hpp"
 #include "viaduct/attributes.hpp"
@@ -53,9 +54,9 @@ public:
 
     std::optional<RegionView> find_region(std::uint32_t key) const noexcept { return look_up(table(), key); }
 
-    /// Publishes a region and returns its key. InvalidParameter: the memory is not mapped. NoResources: the table is
-    /// full.
-    Result<std::uint32_t> add(void* address, std::uint64_t length, std::uint32_t domain, Access access);
+    /// Publishes a region and returns its key. NoResources: the table is full.
+    Result<std::uint32_t> add(void* address, std::uint64_t length, const support::MemoryInfo& memory,
+                              std::uint32_t domain, Access access);
     void set_rights(std::uint32_t key, std::uint32_t domain, Access access) noexcept;
     void remove(std::uint32_t key) noexcept;
 

@@ -3,8 +3,6 @@
 
 #include <span>
 
-#include "backends/support/memory_map.hpp"
-#include "backends/support/persistence.hpp"
 #include "backends/support/random.hpp"
 
 namespace viaduct::software {
@@ -22,14 +20,11 @@ std::optional<RegionView> Regions::find_region(std::uint32_t key) const noexcept
     return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
-Result<std::uint32_t> Regions::add(void* address, std::uint64_t length, std::uint32_t domain, Access access) {
+Result<std::uint32_t> Regions::add(void* address, std::uint64_t length, const support::MemoryInfo& memory,
+                                   std::uint32_t domain, Access access) {
     if (regions_.size() >= max) return Status(Code::NoResources, "too many regions");
-    const auto memory = support::inspect_memory(address, length);
-    if (!memory.ok()) return memory.status();
-    if (auto* const persistence = support::Persistence::of_process())
-        persistence->watch(address, length, memory.value());
-    const std::uint32_t flags = (memory.value().writable ? support::region_flags::writable_pages : 0) |
-                                (memory.value().has_file ? support::region_flags::file : 0);
+    const std::uint32_t flags = (memory.writable ? support::region_flags::writable_pages : 0) |
+                                (memory.has_file ? support::region_flags::file : 0);
     const std::uint32_t key = take_key();
     if (key == 0) return Status(Code::NoResources, "the system gives no random number for a key");
     regions_.emplace(key, RegionView{.base = reinterpret_cast<std::uint64_t>(address),

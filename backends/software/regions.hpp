@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "backends/support/memory_map.hpp"
 #include "backends/support/windows.hpp"
 #include "viaduct/attributes.hpp"
 #include "viaduct/status.hpp"
@@ -22,8 +23,9 @@ class Regions : public support::Windows<Regions> {
 public:
     static constexpr std::uint32_t max = 1 << 17;
 
-    /// InvalidParameter: the memory is not mapped. NoResources: there are too many regions.
-    Result<std::uint32_t> add(void* address, std::uint64_t length, std::uint32_t domain, Access access);
+    /// NoResources: there are too many regions.
+    Result<std::uint32_t> add(void* address, std::uint64_t length, const support::MemoryInfo& memory,
+                              std::uint32_t domain, Access access);
     void set_rights(std::uint32_t key, std::uint32_t domain, Access access) noexcept;
     void remove(std::uint32_t key) noexcept { regions_.erase(key); }
 

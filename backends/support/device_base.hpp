@@ -11,6 +11,8 @@
 #include "backends/support/channel.hpp"
 #include "backends/support/counted.hpp"
 #include "backends/support/guarded.hpp"
+#include "backends/support/memory_map.hpp"
+#include "backends/support/persistence.hpp"
 #include "backends/support/sge_list.hpp"
 #include "backends/support/shared_receive_queue_base.hpp"
 #include "core/backend.hpp"
@@ -120,13 +122,21 @@ public:
     Result<std::unique_ptr<backend::MemoryRegion>> register_memory(const backend::ProtectionDomain& domain,
                                                                    void* address, std::uint64_t length,
                                                                    Access access) noexcept override {
-        return make_with_key<backend::MemoryRegion, MemoryRegion<Self>>(
-            [&](auto& regions) { return regions.add(address, length, id_of(domain), access); });
+        return make_as<backend::MemoryRegion>([&]() -> Result<std::unique_ptr<MemoryRegion<Self>>> {
+            const auto memory = inspect_memory(address, length);  // may take long, and needs no lock
+            if (!memory.ok()) return memory.status();
+            if (auto* const persistence = Persistence::of_process())
+                persistence->watch(address, length, memory.value());
+            return make_with_key<MemoryRegion<Self>>(
+                [&](auto& regions) { return regions.add(address, length, memory.value(), id_of(domain), access); });
+        });
     }
     Result<std::unique_ptr<backend::MemoryWindow>> create_memory_window(const backend::ProtectionDomain& domain,
                                                                         WindowScope scope) noexcept override {
-        return make_with_key<backend::MemoryWindow, MemoryWindow<Self>>(
-            [&](auto& regions) { return regions.add_window(id_of(domain), scope); });
+        return make_as<backend::MemoryWindow>([&] {
+            return make_with_key<MemoryWindow<Self>>(
+                [&](auto& regions) { return regions.add_window(id_of(domain), scope); });
+        });
     }
     Result<std::unique_ptr<backend::Channel>> create_channel() noexcept override {
         return make_as<backend::Channel>([] { return Result(std::make_unique<Channel>()); });
@@ -171,15 +181,13 @@ private:
     Self& device() noexcept { return static_cast<Self&>(*this); }
 
     /// Creates an object with the key that `add` returns.
-    template <class Interface, class Object, class Add>
-    Result<std::unique_ptr<Interface>> make_with_key(Add add) noexcept {
-        return make_as<Interface>([&]() -> Result<std::unique_ptr<Object>> {
-            auto object = std::make_unique<Object>(device());  // first, so that the key has an owner that frees it
-            const auto key = device().with_regions(add);
-            if (!key.ok()) return key.status();
-            object->take(key.value());
-            return object;
-        });
+    template <class Object, class Add>
+    Result<std::unique_ptr<Object>> make_with_key(Add add) {
+        auto object = std::make_unique<Object>(device());  // first, so that the key has an owner that frees it
+        const auto key = device().with_regions(add);
+        if (!key.ok()) return key.status();
+        object->take(key.value());
+        return object;
     }
 
     const DeviceAttributes attributes_;

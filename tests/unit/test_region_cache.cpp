@@ -18,7 +18,10 @@ struct Setup {
     Setup() : key(add(memory)) { cache.follow(table.table()); }
 
     std::uint32_t add(std::array<std::byte, 4096>& what) {
-        return table.add(what.data(), what.size(), cached_domain, {.remote_write = true, .local_write = true}).value();
+        return table
+            .add(what.data(), what.size(), {.writable = true}, cached_domain,
+                 {.remote_write = true, .local_write = true})
+            .value();
     }
 
     bool allows(std::uint32_t which, std::uint64_t offset = 0, std::uint64_t bytes = 4096, unsigned uses = a_use) {
