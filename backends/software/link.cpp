@@ -44,6 +44,9 @@ std::shared_ptr<Connection> Link::receiver(const FrameHeader& header) noexcept {
 }
 
 Status Link::take_message(const FrameHeader& header, std::span<const std::byte> body) noexcept {
+    const bool asks = header.kind == FrameKind::Connect || header.kind == FrameKind::Cancel;
+    if (asks && side_ == Side::Connects)  // whoever accepted this link has not authenticated as a client
+        return {Code::InvalidParameter, "the peer sends a request over a link of this side"};
     switch (header.kind) {
         case FrameKind::Connect: {
             Connect message;

@@ -26,6 +26,9 @@ DESCRIPTORS = 1040  # little more than the connections that do not go on
 GROWTH_KIB = 32 << 10  # of a server that is attacked
 REFUSAL = r"VIADUCT_TCP_|authentic|certificate"  # in the log of one end
 TURNED_AWAY = r"turned away: \w+"  # in the log of the server
+INSECURE = {"VIADUCT_TCP_KEY_FILE": None, "VIADUCT_TCP_INSECURE": "1"}
+HEADER_BYTES, KIND_AT = 40, 32  # of a frame: docs/tcp-wire.md
+MESSAGE, REFUSED = 12, 21
 HOST_KEY_DIRECTORIES = "/dev/shm", "/run/user", "/tmp"  # where hosts may keep keys of their own
 
 
@@ -113,9 +116,8 @@ def test_other_machines_need_a_key(target):
 
 
 def test_no_authentication_on_demand(target):
-    insecure = {"VIADUCT_TCP_KEY_FILE": None, "VIADUCT_TCP_INSECURE": "1"}
-    with target.serving(**insecure) as server:
-        target.answers(**insecure)
+    with target.serving(**INSECURE) as server:
+        target.answers(**INSECURE)
         target.refuses(server)
         target.refuses(server, VIADUCT_TCP_KEY_FILE=None)
 
@@ -286,6 +288,36 @@ def test_a_replay(target):
                     pass
         server.wait_for(TURNED_AWAY)
         target.answers()
+
+
+def test_a_server_sends_no_requests(target):
+    """The peer has not authenticated as a client: here, it sends back what the client has sent, its request, too."""
+    def echo():
+        with contextlib.suppress(OSError):
+            while True:
+                with listener.accept()[0] as link:
+                    while data := link.recv(65536):
+                        link.sendall(data)
+
+    with socket.create_server((ADDRESSES[NEAR], SERVICE + 1)) as listener:
+        threading.Thread(target=echo, daemon=True).start()
+        tried = target.hosts.attempt(NEAR, target.ping, "-c", 1, "-W", 1, f"{ADDRESSES[NEAR]}:{SERVICE + 1}",
+                                     VIADUCT_LOG="debug", **INSECURE)
+        listener.shutdown(socket.SHUT_RDWR)
+    check("sends a request over a link of this side" in tried.stdout, tried.stdout)
+
+
+def test_a_reliable_request_is_not_refused(target):
+    def refuse(data, towards_the_server):
+        if towards_the_server or data[KIND_AT] != MESSAGE:
+            return data
+        refusal = bytearray(data[:HEADER_BYTES])
+        refusal[KIND_AT], refusal[8:12], refusal[24:28] = REFUSED, bytes(4), bytes(4)  # no payload
+        return bytes(refusal) + data
+
+    with target.serving(**INSECURE):
+        tried = through(target, MiddleMan(refuse), VIADUCT_LOG="warning", **INSECURE)
+        check("refuses a request of a reliable connection" in tried.stdout, tried.stdout)
 
 
 def test_a_port_scan(target):
