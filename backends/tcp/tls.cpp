@@ -6,6 +6,7 @@
 #include <openssl/evp.h>
 #include <openssl/opensslv.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
@@ -368,6 +369,11 @@ std::string alpn_list(std::initializer_list<std::string_view> names) {
     return list;
 }
 
+bool is_writable(int fd) noexcept {
+    pollfd look{.fd = fd, .events = POLLOUT, .revents = 0};
+    return ::poll(&look, 1, 0) == 1 && (look.revents & POLLOUT) != 0;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Tls>> Tls::start(const TlsContext& context, const Policy& policy, int fd, Role role,
@@ -530,11 +536,18 @@ bool Tls::has_more() const noexcept { return OpenSsl::get()->SSL_has_pending(ssl
 std::ptrdiff_t Tls::write(std::span<const std::byte> from) noexcept {
     const OpenSsl& openssl = *OpenSsl::get();
     const bool is_next = !std::exchange(must_repeat_, false);
-    if (is_next && records_ >= records_of_a_key && openssl.SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
+    // Until the message about a new key has been sent, nothing is read: it begins only if there is room for it.
+    if (is_next && records_ >= records_of_a_key && is_writable(fd_) &&
+        openssl.SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
         records_ = 0;
     openssl.ERR_clear_error();
     errno = 0;
-    const std::ptrdiff_t written = result(openssl.SSL_write(ssl_, from.data(), static_cast<int>(from.size())));
+    const int done = openssl.SSL_write(ssl_, from.data(), static_cast<int>(from.size()));
+    if (done <= 0 && openssl.SSL_get_error(ssl_, done) == SSL_ERROR_WANT_READ) {
+        errno = EPROTO;  // the peer has begun a message about keys, and not ended it
+        return -1;
+    }
+    const std::ptrdiff_t written = result(done);
     must_repeat_ = written < 0;
     if (written > 0) records_ += 1 + static_cast<std::uint32_t>(written / SSL3_RT_MAX_PLAIN_LENGTH);
     return written;
