@@ -262,9 +262,10 @@ void Node::link_lost(Link& link, const Status& why) noexcept {
 
 Result<std::shared_ptr<Link>> Node::link_to(const HostAddress& host, std::uint16_t port, bool fresh, bool& is_new) {
     is_new = false;
-    if (!fresh)
-        for (const auto& [id, link] : links_)
-            if (link->leads_to(host, port)) return link;
+    std::shared_ptr<Link> newest;  // an older one may lead to a process that has closed the port since
+    for (const auto& [id, link] : links_)
+        if (!fresh && link->leads_to(host, port) && (newest == nullptr || newest->id < id)) newest = link;
+    if (newest != nullptr) return newest;
     is_new = true;
     close_idle_links(max_idle_links);
     auto link = transport_->connect(*this, host, port);
