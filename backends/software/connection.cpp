@@ -243,8 +243,10 @@ void Connection::hold(const Frame& frame, bool last) noexcept {
     header.reserved[0] = last ? last_part : 0;
     const auto* const bytes = reinterpret_cast<const std::byte*>(&header);
     const Status held = support::guarded([&] {
-        if (held_begin_ != 0) held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(held_begin_));
-        held_begin_ = 0;
+        if (held_begin_ > held_.size() / 2) {
+            held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(held_begin_));
+            held_begin_ = 0;
+        }
         held_.insert(held_.end(), bytes, bytes + sizeof header);
         held_.insert(held_.end(), frame.payload.begin(), frame.payload.end());
     });
