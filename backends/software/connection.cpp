@@ -103,7 +103,7 @@ bool Connection::may_send(const FrameHeader& header, std::uint32_t ahead_request
 void Connection::was_sent(const FrameHeader& header) noexcept {
     told_ = header.executed;
     untold_bytes_ = 0;
-    if (!is_request(header.kind)) return;
+    if (!is_request(header.kind)) return node_.count_served(header.bytes);
     ++sent_;
     if (!is_blocked_) taken_ = sent_;
     unconfirmed_bytes_ += size_of(header);
@@ -128,6 +128,7 @@ std::optional<std::uint64_t> Connection::send_fragments(FrameHeader header, std:
                                                         std::uint64_t moved, std::uint64_t left, std::uint8_t flags,
                                                         bool& there) noexcept {
     there = true;
+    if (header.kind == FrameKind::Data && node_.has_served_much() && link_->resume_later(*this)) return std::nullopt;
     if (left <= most_copied) {
         std::array<std::byte, most_copied> copy;
         there = support::gather(sges, moved, copy.data(), left);

@@ -50,6 +50,10 @@ public:
     virtual std::size_t send(std::span<const FrameHeader> headers, std::span<const iovec> payload, Connection& sender,
                              bool& there) noexcept = 0;
 
+    /// Resumes the connection at the next work() as if there had been no room. Returns false if the transport cannot,
+    /// because it always has room.
+    virtual bool resume_later(Connection&) noexcept { return false; }
+
     /// Sends a message, which never has to wait for its turn. The link is usable.
     virtual void send_message(const FrameHeader& header, std::span<const std::byte> body) noexcept = 0;
 

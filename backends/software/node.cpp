@@ -150,6 +150,7 @@ void Node::send_held() noexcept {
 
 bool Node::progress() noexcept {
     posted_ = 0;
+    served_ = 0;
     send_held();
     bool arrived = false;
     std::size_t looked_at = 0;

@@ -72,6 +72,11 @@ public:
     std::uint32_t polls() const noexcept { return polls_; }
     void count_moved(std::size_t bytes) noexcept { moved_ += bytes; }
 
+    /// Whether this progress() has answered RDMA reads with so many bytes that others should have a turn. No window
+    /// limits these, and they are sent while the lock is held.
+    bool has_served_much() const noexcept { return served_ >= most_served; }
+    void count_served(std::size_t bytes) noexcept { served_ += bytes; }
+
     /// Whether a link may hold a request for others to join it: the program has posted several since it has polled
     /// last, and polls steadily. What is held goes with send_held(), which the next progress() calls.
     bool may_hold(Link& link) noexcept;
@@ -148,7 +153,9 @@ private:
     std::array<Link*, 2> preferred_{};  // those that had traffic last, which are read without asking the system
     unsigned rounds_ = 0;
     std::uint32_t polls_ = 0;
-    std::size_t moved_ = 0;                    // bytes, by all links
+    std::size_t moved_ = 0;  // bytes, by all links
+    static constexpr std::size_t most_served = std::size_t{1} << 20;
+    std::size_t served_ = 0;                   // bytes in answers since the last progress
     unsigned posted_ = 0;                      // requests since the last progress
     std::vector<Link*> holding_;               // has room for all links
     Deadline held_until_ = Deadline::never();  // a program that polls steadily has polled by then

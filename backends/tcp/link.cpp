@@ -339,6 +339,12 @@ std::size_t Link::send(std::span<const FrameHeader> headers, std::span<const iov
     return frames;
 }
 
+bool Link::resume_later(Connection& connection) noexcept {
+    connection.wait_for(blocked_);
+    expect_room(true);
+    return true;
+}
+
 void Link::send_message(const FrameHeader& header, std::span<const std::byte> body) noexcept {
     append(header, body);
     if (out_.size() - out_begin_ > max_untaken) shutdown(fd(), SHUT_RDWR);

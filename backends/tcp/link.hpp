@@ -46,6 +46,7 @@ public:
               software::Connection& sender) noexcept override;
     std::size_t send(std::span<const FrameHeader> headers, std::span<const iovec> payload, software::Connection& sender,
                      bool& there) noexcept override;
+    bool resume_later(software::Connection& connection) noexcept override;
     void send_message(const FrameHeader& header, std::span<const std::byte> body) noexcept override;
     void flush() noexcept override;
     bool has_sent_all() const noexcept override { return out_.empty() || is_closed(); }
