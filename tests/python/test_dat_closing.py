@@ -187,10 +187,8 @@ def test_who_waits_for_evds_hears_of_the_end_of_their_cno(ia):
     evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE, cno)
     waiter = Background(cno.wait)
     cno.close()
-    try:
-        assert waiter.result() is None
-    except dat.Error as error:  # it was not waiting at that moment
-        assert error.code is dat.ReturnType.INVALID_HANDLE
+    with fails(dat.ReturnType.INVALID_HANDLE):
+        waiter.result()
     assert evd.query().cno_handle == 0
 
 

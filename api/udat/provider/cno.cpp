@@ -99,7 +99,7 @@ void Cno::attach(Evd& evd) {
     members_.reserve(members_.size() + 1);
     {
         const LockGuard lock(lock_);
-        for (Waiters* waiters : all_waiters_) waiters->triggers.reserve(members_.capacity());
+        for (Waiters* waiters : all_waiters_) waiters->triggers.reserve(waiters->triggers.size() + members_.capacity());
     }
     for (const Waiters* waiters : all_waiters_)
         if (!watch_completions(waiters->epoll, EPOLL_CTL_ADD, evd)) {
@@ -110,13 +110,14 @@ void Cno::attach(Evd& evd) {
     members_.push_back(&evd);
 }
 
-/// If no dispatcher is left, the waiters must be released, because nothing would wake them.
-void Cno::detach(Evd& evd, Use<Cno> use) noexcept {
+/// If the last dispatcher is freed, the waiters are released (dat_cno_wait(3DAT)).
+void Cno::detach(Evd& evd, Use<Cno> use, bool freed) noexcept {
     const LockGuard members(members_lock_);  // close() waits for it
     use = {};
     if (std::erase(members_, &evd) == 0) return;
     for (Waiters* waiters : all_waiters_) {
         (void)watch_completions(waiters->epoll, EPOLL_CTL_DEL, evd);
+        if (!freed) continue;
         const LockGuard lock(lock_);
         std::erase(waiters->triggers, evd.handle());
         if (members_.empty()) {
@@ -149,14 +150,16 @@ void Cno::check_completions_of_members() noexcept {
         if (member->notifies() && member->has_new_completions()) trigger(member->handle());
 }
 
-/// Takes the oldest trigger. Returns false if there is none.
+/// Takes the oldest trigger of a dispatcher that was not freed since. Returns false if there is none.
 bool Cno::take_trigger(Waiters& waiters, DAT_HANDLE& evd) noexcept {
     const LockGuard lock(lock_);
-    if (waiters.triggers.empty()) return false;
-    evd = waiters.triggers.front();
-    waiters.triggers.erase(waiters.triggers.begin());
+    std::vector<DAT_HANDLE>& triggers = waiters.triggers;
+    const auto found = std::ranges::find_if(triggers, [](DAT_HANDLE each) { return resolve<Evd>(each) != nullptr; });
+    const bool taken = found != triggers.end();
+    if (taken) evd = *found;
+    triggers.erase(triggers.begin(), taken ? found + 1 : found);
     waiters.update_flag();
-    return true;
+    return taken;
 }
 
 bool Cno::take(Waiters& waiters, DAT_HANDLE& evd) noexcept {

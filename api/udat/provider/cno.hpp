@@ -38,9 +38,10 @@ public:
     void query(DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM& param) const;
 
     /// Add and remove dispatchers that trigger this object. attach() throws std::bad_alloc and std::system_error.
-    /// detach() ends the use of this object, which the threads that it releases may free.
+    /// detach() ends the use of this object, which the threads that it releases may free. Unless the dispatcher is
+    /// freed, its trigger stays, and waiters go on waiting (dat_evd_modify_cno(3DAT)).
     void attach(Evd& evd);
-    void detach(Evd& evd, Use<Cno> use) noexcept;
+    void detach(Evd& evd, Use<Cno> use, bool freed) noexcept;
 
     /// Called when a dispatcher was enabled or disabled.
     void update_watches(const Evd& evd) noexcept;
@@ -68,7 +69,7 @@ private:
         std::atomic<bool> closed{false};  // there are no more triggers, and the threads leave; changed with lock_ held
 
         // Guarded by lock_:
-        std::vector<DAT_HANDLE> triggers;  // each dispatcher at most once
+        std::vector<DAT_HANDLE> triggers;  // each dispatcher at most once, also after detach()
         int present = 0;                   // number of threads that wait
         int to_release = 0;                // those yet to be told that no dispatcher is left
         std::uint64_t releases = 0;        // how often that happened

@@ -96,7 +96,7 @@ Evd::Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags)
 
 Evd::~Evd() {
     EvdLink::await_posters();
-    if (Cno* const cno = cno_.get()) cno->detach(*this, std::move(cno_));
+    if (Cno* const cno = cno_.get()) cno->detach(*this, std::move(cno_), true);
 }
 
 DAT_RETURN Evd::create(Ia& ia, DAT_COUNT qlen, Cno* cno, DAT_EVD_FLAGS flags, DAT_EVD_HANDLE& evd) {
@@ -625,7 +625,7 @@ void Evd::set_cno(Cno* cno) {
         if (quiet_ != events_.size()) announce();
     }
     Cno* const previous = use.get();
-    if (previous != nullptr && previous != cno) previous->detach(*this, std::move(use));
+    if (previous != nullptr && previous != cno) previous->detach(*this, std::move(use), false);
     if (cno != nullptr) watch_for_cno();
 }
 

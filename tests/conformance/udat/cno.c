@@ -344,6 +344,67 @@ TEST(evd_modify_cno__to_none) {
     free_cno();
 }
 
+/* Only "when all EVDs the CNO is associated with are freed" are waiters unblocked without an event: here, none was. */
+static void check_moved(DAT_CNO_HANDLE elsewhere) {
+    Waiter waiter = {.cno = cno};
+    waiter_start(&waiter);
+    CHECK(still_waiting(&waiter));
+    CHECK_OK(dat_evd_modify_cno(evd, elsewhere));
+    CHECK(still_waiting(&waiter));
+    CHECK_OK(dat_evd_modify_cno(evd, cno));
+    post_event(evd);
+    waiter_join(&waiter);
+    CHECK_OK(waiter.rc);
+    CHECK(waiter.notified == evd);
+}
+
+TEST(evd_modify_cno__who_waits_goes_on_waiting) {
+    DAT_CNO_HANDLE second;
+    make_cno();
+    CHECK_OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &second));
+    check_moved(second);
+    take_event(evd);
+    check_moved(DAT_HANDLE_NULL);
+    CHECK_OK(dat_cno_free(second));
+    free_cno();
+}
+
+/* "Repeat for other CNOs that have blocked waiters" (dat_cno_free): the notification stays with the CNO that got it,
+ * also if it has other EVDs. */
+TEST(evd_modify_cno__a_notification_from_before) {
+    DAT_CNO_HANDLE second;
+    DAT_EVD_HANDLE other, hint;
+    make_cno();
+    CHECK_OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &second));
+    CHECK_OK(dat_evd_create(ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &other));
+    post_event(evd);
+    CHECK_OK(dat_evd_modify_cno(evd, second));
+    CHECK(notified_on(cno) == evd);
+    expect_none_on(cno);
+    take_event(evd);
+    while (dat_cno_wait(second, SHORT_US, &hint) == DAT_SUCCESS) continue; /* perhaps, too */
+    post_event(evd);
+    CHECK(notified_on(second) == evd);
+    CHECK_OK(dat_evd_free(other));
+    CHECK_OK(dat_cno_free(cno));
+    cno = second;
+    free_cno();
+}
+
+/* No CNO tells of an EVD that is gone, wherever it was. */
+TEST(evd_modify_cno__a_notification_of_an_evd_that_is_freed) {
+    DAT_EVD_HANDLE moved;
+    make_cno();
+    CHECK_OK(dat_evd_create(ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &moved));
+    post_event(moved);
+    CHECK_OK(dat_evd_modify_cno(moved, DAT_HANDLE_NULL));
+    CHECK_OK(dat_evd_free(moved));
+    expect_none_on(cno);
+    post_event(evd);
+    CHECK(notified_on(cno) == evd);
+    free_cno();
+}
+
 TEST(evd_disable__events_do_not_trigger) {
     make_cno();
     CHECK_OK(dat_evd_disable(evd));
