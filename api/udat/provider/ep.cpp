@@ -133,7 +133,9 @@ DAT_RETURN Ep::create(Ia& ia, const EpParts& parts, DAT_RETURN_SUBTYPE attr_argu
         return result;
     std::unique_ptr<Ep> created(new Ep(ia));
     if (const DAT_RETURN result = created->rebuild(parts); result != success) return result;
+    Ep& adopted = *created;
     ep = ia.adopt(std::move(created));
+    adopted.follow_depth();
     return success;
 }
 
@@ -219,11 +221,11 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     return success;
 }
 
-void Ep::follow_depth(const Srq& srq, std::uint32_t receives) noexcept {
+void Ep::follow_depth() noexcept {
     Evd* evd = nullptr;
     {
         const LockGuard lock(parts_lock_);
-        if (srq_.get() == &srq) evd = recv_stream_.widen(receives);
+        if (srq_) evd = recv_stream_.widen(static_cast<std::uint32_t>(srq_->max_recv_dtos()));
     }
     if (evd != nullptr) evd->add_places();
 }
@@ -283,7 +285,9 @@ DAT_RETURN Ep::modify(const EpParts& parts) {
         // Completions that wait have no numbers instead of cookies.
         if (request_cookies_ == nullptr && needs_cookies(parts.attr.request_completion_flags) && !idle(QueueKind::Send))
             return invalid_state(DAT_INVALID_STATE_EP_NOTREADY, "completions of requests have not been dequeued");
-        return rebuild(parts);
+        const DAT_RETURN result = rebuild(parts);
+        follow_depth();
+        return result;
     }
     connect_evd_ = EvdLink(parts.connect_evd);
     comm_ = parts.comm;

@@ -85,8 +85,9 @@ public:
                (request_evd_.get() == &evd && !idle(QueueKind::Send));
     }
 
-    /// Called when a shared queue has become longer: so many receives may complete on the dispatcher.
-    void follow_depth(const Srq& srq, std::uint32_t receives) noexcept;
+    /// Called when a shared queue may have become longer, also before dat_srq_resize(3DAT) could find this endpoint or
+    /// its new parts: more receives may complete on the dispatcher.
+    void follow_depth() noexcept;
 
     // Connections: see api/udat/provider/connection.cpp.
 

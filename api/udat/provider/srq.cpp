@@ -29,7 +29,11 @@ void discard(CompletionQueue& queue, Binds* binds) noexcept {
     }
 }
 
-Srq::Srq(Pz& pz, const DAT_SRQ_ATTR& attr) : Object(pz.ia(), pz.ia().provider(), handle_type), pz_(&pz), attr_(attr) {}
+Srq::Srq(Pz& pz, const DAT_SRQ_ATTR& attr)
+    : Object(pz.ia(), pz.ia().provider(), handle_type),
+      pz_(&pz),
+      max_recv_iov_(attr.max_recv_iov),
+      max_recv_dtos_(attr.max_recv_dtos) {}
 
 DAT_RETURN Srq::create(Pz& pz, const DAT_SRQ_ATTR& attr, DAT_SRQ_HANDLE& srq) {
     std::unique_ptr<Srq> created(new Srq(pz, attr));
@@ -44,7 +48,7 @@ DAT_RETURN Srq::create(Pz& pz, const DAT_SRQ_ATTR& attr, DAT_SRQ_HANDLE& srq) {
 }
 
 DAT_RETURN Srq::post(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov) noexcept {
-    if (const DAT_RETURN result = check_segments(segments, iov, attr_.max_recv_iov, "max_recv_iov"); result != success)
+    if (const DAT_RETURN result = check_segments(segments, iov, max_recv_iov_, "max_recv_iov"); result != success)
         return result;
     const Segments pieces(iov, segments);
     discard_unwanted();
@@ -52,26 +56,26 @@ DAT_RETURN Srq::post(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TR
     if (status.code() != Code::QueueFull) [[likely]]
         return to_return(status, DAT_RESOURCE_SRQ);
     return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY),
-                  explain("the queue is full: max_recv_dtos of the SRQ is %d", attr_.max_recv_dtos));
+                  explain("the queue is full: max_recv_dtos of the SRQ is %d", max_recv_dtos()));
 }
 
 DAT_RETURN Srq::resize(DAT_COUNT max_recv_dtos) noexcept {
-    if (max_recv_dtos < attr_.low_watermark)
+    if (const DAT_COUNT watermark = low_watermark_; max_recv_dtos < watermark)
         return failed(error(DAT_INVALID_STATE),
-                      explain("%d receives asked for, low_watermark is %d", max_recv_dtos, attr_.low_watermark));
+                      explain("%d receives asked for, low_watermark is %d", max_recv_dtos, watermark));
     const auto depth = static_cast<std::uint32_t>(max_recv_dtos);
     Status status;
     {
         const LockGuard lock(unwanted_lock_);
         discard_unwanted();
-        if (unwanted_ != nullptr && max_recv_dtos > attr_.max_recv_dtos) status = unwanted_->resize(depth);
+        if (unwanted_ != nullptr && max_recv_dtos > max_recv_dtos_) status = unwanted_->resize(depth);
         if (status.ok()) status = queue_->resize(depth);
-        if (status.ok()) attr_.max_recv_dtos = max_recv_dtos;
+        if (status.ok()) max_recv_dtos_ = max_recv_dtos;
     }
     if (status.code() == Code::InvalidParameter) return too_deep(max_recv_dtos, ia().device()->attributes());
     if (!status.ok()) return to_return(status, DAT_RESOURCE_SRQ);
-    (void)ia().find<Ep>([&](Ep& each) {
-        each.follow_depth(*this, depth);
+    (void)ia().find<Ep>([](Ep& each) {
+        each.follow_depth();
         return false;
     });
     return success;
@@ -80,7 +84,7 @@ DAT_RETURN Srq::resize(DAT_COUNT max_recv_dtos) noexcept {
 Result<std::shared_ptr<CompletionQueue>> Srq::unwanted() {
     const LockGuard lock(unwanted_lock_);
     if (unwanted_ == nullptr) {
-        const auto capacity = static_cast<std::uint32_t>(attr_.max_recv_dtos);
+        const auto capacity = static_cast<std::uint32_t>(max_recv_dtos());
         auto queue = CompletionQueue::create(ia().device(), {.capacity = capacity});
         if (!queue.ok()) return queue.status();
         unwanted_ = std::move(*queue);
@@ -92,7 +96,7 @@ Result<std::shared_ptr<CompletionQueue>> Srq::unwanted() {
 DAT_RETURN Srq::set_low_watermark(DAT_COUNT watermark) noexcept {
     const Status status = queue_->arm_limit(static_cast<std::uint32_t>(watermark));
     if (!status.ok()) return to_return(status, DAT_RESOURCE_SRQ);
-    attr_.low_watermark = watermark;
+    low_watermark_ = watermark;
     return success;
 }
 
@@ -101,9 +105,9 @@ void Srq::query(DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM& param) const noexcept {
     if ((mask & DAT_SRQ_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
     if ((mask & DAT_SRQ_FIELD_SRQ_STATE) != 0) param.srq_state = DAT_SRQ_STATE_OPERATIONAL;
     if ((mask & DAT_SRQ_FIELD_PZ_HANDLE) != 0) param.pz_handle = pz_.handle();
-    if ((mask & DAT_SRQ_FIELD_MAX_RECV_DTO) != 0) param.max_recv_dtos = attr_.max_recv_dtos;
-    if ((mask & DAT_SRQ_FIELD_MAX_RECV_IOV) != 0) param.max_recv_iov = attr_.max_recv_iov;
-    if ((mask & DAT_SRQ_FIELD_LOW_WATERMARK) != 0) param.low_watermark = attr_.low_watermark;
+    if ((mask & DAT_SRQ_FIELD_MAX_RECV_DTO) != 0) param.max_recv_dtos = max_recv_dtos_;
+    if ((mask & DAT_SRQ_FIELD_MAX_RECV_IOV) != 0) param.max_recv_iov = max_recv_iov_;
+    if ((mask & DAT_SRQ_FIELD_LOW_WATERMARK) != 0) param.low_watermark = low_watermark_;
     if ((mask & DAT_SRQ_FIELD_AVAILABLE_DTO_COUNT) != 0) param.available_dto_count = waiting;
     if ((mask & DAT_SRQ_FIELD_OUTSTANDING_DTO_COUNT) != 0) param.outstanding_dto_count = DAT_VALUE_UNKNOWN;
 }

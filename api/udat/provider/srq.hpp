@@ -25,8 +25,8 @@ public:
 
     const std::shared_ptr<SharedReceiveQueue>& queue() const noexcept { return queue_; }
     const Pz& pz() const noexcept { return *pz_; }
-    DAT_COUNT max_recv_dtos() const noexcept { return attr_.max_recv_dtos; }
-    DAT_COUNT max_recv_iov() const noexcept { return attr_.max_recv_iov; }
+    DAT_COUNT max_recv_dtos() const noexcept { return max_recv_dtos_; }
+    DAT_COUNT max_recv_iov() const noexcept { return max_recv_iov_; }
 
     DAT_RETURN post(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov) noexcept;
     DAT_RETURN resize(DAT_COUNT max_recv_dtos) noexcept;
@@ -44,7 +44,9 @@ private:
     Srq(Pz& pz, const DAT_SRQ_ATTR& attr);
 
     Use<Pz> pz_;
-    DAT_SRQ_ATTR attr_;
+    const DAT_COUNT max_recv_iov_;
+    std::atomic<DAT_COUNT> max_recv_dtos_;
+    std::atomic<DAT_COUNT> low_watermark_{DAT_SRQ_LW_DEFAULT};
     std::shared_ptr<SharedReceiveQueue> queue_;
 
     Mutex unwanted_lock_;

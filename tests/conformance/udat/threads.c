@@ -468,6 +468,49 @@ TEST(threads__agents_of_one_cno) {
     free_cno(ia, cno, evd);
 }
 
+/* ---- Shared receive queues --------------------------------------------------------------------------------------- */
+
+enum { LONGEST = 200 };
+
+static void *make_longer(void *srq) {
+    for (DAT_COUNT length = DTOS; length <= LONGEST; ++length) CHECK_OK(dat_srq_resize(srq, length));
+    return NULL;
+}
+
+/* There are places for the completions of all receives of the queue and of all requests of the endpoint, although both
+ * change meanwhile. */
+TEST(threads__a_shared_queue_that_grows_as_endpoints_change) {
+    need_thread_safety();
+    const Pair pair = open_pair_here((Options){.srq = true, .one_evd = true});
+    Side *client = pair.client, *server = pair.server;
+    DAT_EP_PARAM param;
+    DAT_EVENT event;
+    pthread_t thread;
+    memset(&param, 0, sizeof param);
+    CHECK(pthread_create(&thread, NULL, make_longer, client->srq) == 0);
+    for (unsigned i = 0; i < rounds(); ++i) {
+        CHECK_OK(dat_ep_free(client->ep));
+        client->ep = new_ep(client, (Options){0});
+        param.ep_attr.max_request_dtos = (DAT_COUNT)(DTOS + i % 2);
+        CHECK_OK(dat_ep_modify(client->ep, DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS, &param));
+    }
+    CHECK(pthread_join(thread, NULL) == 0);
+    server->srq = DAT_HANDLE_NULL; /* its endpoint has a queue of its own */
+    CHECK_OK(dat_ep_free(server->ep));
+    server->ep = new_ep(server, (Options){.request_dtos = LONGEST});
+    pair_connect(&pair);
+    for (unsigned i = 0; i < LONGEST; ++i) {
+        CHECK_OK(post(client, (Work){.operation = SRQ_RECEIVE, .at = RECV_AT, .length = 8}));
+        CHECK_OK(post(server, (Work){.operation = SEND, .length = 8}));
+    }
+    for (unsigned i = 0; i < LONGEST; ++i) EXPECT_DONE(server, 0);
+    for (unsigned i = 0; i < DTOS; ++i)
+        CHECK_OK(post(client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = i}));
+    for (unsigned i = 0; i < LONGEST + DTOS; ++i) EXPECT_EVENT(client, RECV, DAT_DTO_COMPLETION_EVENT);
+    CHECK(!poll_event(client, ASYNC, &event));
+    CHECK_OK(dat_ia_close(client->ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
 typedef struct {
     DAT_CNO_HANDLE cno;
     _Atomic bool looks, stop;
