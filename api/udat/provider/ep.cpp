@@ -485,11 +485,8 @@ DAT_RETURN calls::ep_get_status(Ep& endpoint, DAT_EP_STATE* state, DAT_BOOLEAN* 
     return success;
 }
 
-// Receives of a shared queue are not counted per endpoint.
-
 DAT_RETURN calls::ep_recv_query(Ep& endpoint, DAT_COUNT* allocated, DAT_COUNT* span) {
-    if (allocated != nullptr)
-        *allocated = endpoint.srq() != nullptr ? DAT_VALUE_UNKNOWN : endpoint.outstanding(QueueKind::Receive);
+    if (allocated != nullptr) *allocated = endpoint.incomplete_receives();
     if (span != nullptr) *span = DAT_VALUE_UNKNOWN;
     return success;
 }

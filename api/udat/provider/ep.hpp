@@ -72,9 +72,11 @@ public:
     /// The binds that complete in the request EVD, or that no EVD reports.
     Binds& binds() noexcept { return request_evd_ ? request_evd_->binds : own_binds_; }
     Pz* pz() const noexcept { return pz_.get(); }
-    Srq* srq() const noexcept { return srq_.get(); }
     DAT_RETURN reset() noexcept;
     DAT_COUNT outstanding(QueueKind queue) const noexcept;
+    /// The number of receives that have not completed, or DAT_VALUE_UNKNOWN: those of a shared queue are not counted
+    /// per endpoint.
+    DAT_COUNT incomplete_receives() const noexcept;
     bool idle(QueueKind queue) const noexcept { return outstanding(queue) == 0; }
 
     /// Reports whether a dispatcher may still have completions of this endpoint. Receives of a shared queue are not

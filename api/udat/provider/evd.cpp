@@ -374,6 +374,28 @@ void Evd::collect_before_end() noexcept {
         if (keep_completion(event, origin, others_follow ? last : end) <= end) ++end;
 }
 
+/// Threads that wait are told, because nothing tells them of completions that are taken here.
+bool Evd::collect_all() noexcept {
+    if (completions_ == nullptr) return true;
+    const BiasedLock::SlowPathGuard taking(taking_);
+    DAT_EVENT event;
+    Origin origin;
+    bool has_room = true;
+    bool wakes = false;
+    for (std::uint32_t i = 0; i != places_; ++i) {
+        has_room = reserve_place();
+        if (!has_room || !take_reported_completion(event, &origin)) break;
+        (void)keep_completion(event, origin, last);
+        wakes = wakes || !origin.quiet;
+    }
+    if (!wakes) return has_room;
+    if (cno() != nullptr) watch_for_cno();
+    const LockGuard lock(lock_);
+    news_.set(true);
+    announce();
+    return has_room;
+}
+
 bool Evd::has_news() const noexcept {
     const LockGuard lock(lock_);
     return quiet_ != events_.size() || events_.size() >= capacity_;

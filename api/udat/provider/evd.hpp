@@ -69,6 +69,10 @@ public:
 
     void close() noexcept override;
 
+    /// Moves all completions from the queue to the events, beyond the length of the dispatcher. Endpoints then count
+    /// only work that has not completed. Returns false if there is no room. Not while parts of an endpoint are locked.
+    bool collect_all() noexcept;
+
     /// Drops the events of a dispatcher that is freed, and refuses the requests that only they name.
     void drop_events() noexcept;
 

@@ -60,6 +60,11 @@ DAT_COUNT Ep::outstanding(QueueKind queue) const noexcept {
     return static_cast<DAT_COUNT>(endpoint_->outstanding(queue));
 }
 
+DAT_COUNT Ep::incomplete_receives() const noexcept {
+    if (srq_ || (recv_evd_ && !recv_evd_->collect_all())) return DAT_VALUE_UNKNOWN;
+    return outstanding(QueueKind::Receive);
+}
+
 DAT_RETURN Ep::check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argument) const noexcept {
     const bool quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;
     const bool may_be_quiet = (attr_.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0;

@@ -228,6 +228,27 @@ TEST(cno_wait__completions) {
     pair_close(&pair);
 }
 
+TEST(cno_wait__completions_while_receives_are_counted) {
+    Pair pair = connected_pair((Options){0});
+    const DAT_EVD_HANDLE recv_evd = pair.client->evds[RECV];
+    DAT_COUNT count = 1;
+    CHECK_OK(dat_cno_create(pair.client->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+    CHECK_OK(dat_evd_modify_cno(recv_evd, cno));
+    Waiter waiter = {.cno = cno};
+    CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 1}));
+    waiter_start(&waiter);
+    CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = 2}));
+    while (count == 1) CHECK_OK(dat_ep_recv_query(pair.client->ep, &count, NULL));
+    waiter_join(&waiter);
+    CHECK_OK(waiter.rc);
+    CHECK(waiter.notified == recv_evd);
+    EXPECT_RECEIVED(pair.client, 1);
+    EXPECT_DONE(pair.server, 2);
+    CHECK_OK(dat_evd_modify_cno(recv_evd, DAT_HANDLE_NULL));
+    CHECK_OK(dat_cno_free(cno));
+    pair_close(&pair);
+}
+
 TEST(cno_wait__connections_and_requests) {
     Pair pair = open_pair((Options){0});
     CHECK_OK(dat_cno_create(pair.client->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));

@@ -328,6 +328,22 @@ TEST(evd_wait__a_threshold_where_the_sender_decides) {
     side_close(side);
 }
 
+/* Whoever asks how many receives have not completed takes no event from who waits for one. */
+TEST(evd_wait__completions_while_receives_are_counted) {
+    Pair pair = connected_pair((Options){0});
+    Waiter waiter = {.evd = pair.client->evds[RECV]};
+    DAT_COUNT count = 1;
+    CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 1}));
+    waiter_start(&waiter);
+    CHECK_OK(post(pair.server, (Work){.operation = SEND, .length = 8, .cookie = 2}));
+    while (count == 1) CHECK_OK(dat_ep_recv_query(pair.client->ep, &count, NULL));
+    waiter_join(&waiter);
+    CHECK_OK(waiter.rc);
+    CHECK_EQ(waiter.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
+    EXPECT_DONE(pair.server, 2);
+    pair_close(&pair);
+}
+
 /* ---- Which completions wake, once endpoints have changed ----------------------------------------------------------
  */
 

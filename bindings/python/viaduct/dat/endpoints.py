@@ -269,7 +269,7 @@ class Ep(Counting):
         self._depend_on(self.ia, *(part for part in self._parts.values() if part is not None))
 
     def recv_query(self) -> tuple[int, int]:
-        """Returns the number of receives that the endpoint holds, and the span of those of a shared queue
+        """Returns the number of its receives that have not completed, and the span of those of a shared queue
         (dat_ep_recv_query). Numbers that the provider does not maintain (ep_recv_info_supported) are
         DAT_VALUE_UNKNOWN."""
         return _dat.dat_ep_recv_query(self.handle)
