@@ -75,16 +75,13 @@ Evd::Notification notification_of(int flags) noexcept {
     return Evd::Notification::Threshold;
 }
 
-bool needs_cookies(DAT_COMPLETION_FLAGS flags) noexcept { return (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0; }
-
-/// Prepares for requests whose events wake no waiter. Existing cookies are kept, because completions may refer to them.
-void provide_cookies(std::unique_ptr<RequestCookies>& cookies, Evd* evd, DAT_COMPLETION_FLAGS flags, DAT_COUNT depth) {
-    const bool needed = cookies != nullptr || needs_cookies(flags);
-    if (evd == nullptr) return cookies.reset();
-    if (!needed) return;
-    if (cookies == nullptr) cookies = std::make_unique<RequestCookies>();
+/// Prepares for requests whose events wake no waiter. Returns null if there are none.
+std::unique_ptr<RequestCookies> make_cookies(Evd* evd, DAT_COMPLETION_FLAGS flags, DAT_COUNT depth) {
+    if (evd == nullptr || (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) == 0) return nullptr;
+    auto cookies = std::make_unique<RequestCookies>();
     cookies->begin(static_cast<std::uint32_t>(depth));
     evd->expect_cookies();
+    return cookies;
 }
 
 }  // namespace
@@ -199,11 +196,13 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     CompletionStream recv_stream(parts.recv_evd, receives, notification_of(parts.attr.recv_completion_flags));
     CompletionStream request_stream(parts.request_evd, parts.attr.max_request_dtos,
                                     notification_of(parts.attr.request_completion_flags & ~sender_only));
-    const LockGuard lock(parts_lock_);
     Evd* const unshared = parts.srq == nullptr ? parts.recv_evd : nullptr;  // shared receives are all signalled
-    provide_cookies(recv_cookies_, unshared, parts.attr.recv_completion_flags, parts.attr.max_recv_dtos);
-    provide_cookies(request_cookies_, parts.request_evd, parts.attr.request_completion_flags,
-                    parts.attr.max_request_dtos);
+    auto recv_cookies = make_cookies(unshared, parts.attr.recv_completion_flags, parts.attr.max_recv_dtos);
+    auto request_cookies =
+        make_cookies(parts.request_evd, parts.attr.request_completion_flags, parts.attr.max_request_dtos);
+    const LockGuard lock(parts_lock_);
+    recv_cookies_ = std::move(recv_cookies);
+    request_cookies_ = std::move(request_cookies);
     if (endpoint_ != nullptr) earlier_ += endpoint_->counters();
     std::swap(endpoint_, made);  // destroys the previous endpoint after releasing the lock
     std::swap(own_recv_queue_, own_recv_queue);
@@ -279,12 +278,14 @@ DAT_RETURN Ep::modify(const EpParts& parts) {
                              parts.attr.recv_completion_flags == attr_.recv_completion_flags &&
                              parts.attr.request_completion_flags == attr_.request_completion_flags;
     if (!same_queues) {
+        // Completions that wait get their cookies back, which the endpoint will not know any more.
+        for (Evd* evd : {recv_evd_.get(), request_evd_.get()})
+            if (evd != nullptr && !evd->collect_all())
+                return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD),
+                              "the EVDs have no room for completions that were not dequeued");
         // Posted receives would be lost.
         if (!idle(QueueKind::Receive))
             return invalid_state(DAT_INVALID_STATE_EP_NOTREADY, "receives are posted to the endpoint");
-        // Completions that wait have no numbers instead of cookies.
-        if (request_cookies_ == nullptr && needs_cookies(parts.attr.request_completion_flags) && !idle(QueueKind::Send))
-            return invalid_state(DAT_INVALID_STATE_EP_NOTREADY, "completions of requests have not been dequeued");
         const DAT_RETURN result = rebuild(parts);
         follow_depth();
         return result;

@@ -390,39 +390,87 @@ TEST(ep_modify__more_segments_of_rdma) {
     EXPECT_DONE(pair.client, 1);
 }
 
-/* dat_ep_reset may lose completions that were not dequeued; those that it leaves are what they were. */
-static void check_left_completions(DAT_COMPLETION_FLAGS flags, Operation operation, Stream stream,
-                                   DAT_EP_PARAM_MASK field, DAT_RETURN_TYPE expected) {
-    const Pair pair = connected_pair_here((Options){.recv_flags = flags, .request_flags = flags});
-    Side *client = pair.client;
-    DAT_EP_PARAM param;
+/* dat_ep_reset may lose completions that were not dequeued; those that it leaves are what they were, however the
+ * endpoint changes before they are dequeued. */
+static Pair reset_pair(Options options, Operation operation) {
+    const Pair pair = connected_pair_here(options);
+    CHECK_OK(post(pair.client, (Work){.operation = operation, .at = RECV_AT, .to = RECV_AT, .length = 8, .cookie = 5}));
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    CHECK_OK(dat_ep_reset(pair.client->ep));
+    CHECK_OK(dat_ep_reset(pair.server->ep));
+    return pair;
+}
+
+static void expect_left(DAT_EVD_HANDLE evd) {
     DAT_EVENT event;
+    int left = 0;
+    for (; dat_evd_dequeue(evd, &event) == DAT_SUCCESS; ++left)
+        CHECK_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, 5);
+    if (on_loopback()) CHECK_EQ(left, 1);
+}
+
+static void check_left_completions(DAT_COMPLETION_FLAGS flags, Operation operation, Stream stream,
+                                   DAT_EP_PARAM_MASK field) {
+    const Pair pair = reset_pair((Options){.recv_flags = flags, .request_flags = flags}, operation);
+    DAT_EP_PARAM param;
     memset(&param, 0, sizeof param);
     param.ep_attr.max_recv_dtos = param.ep_attr.max_request_dtos = DTOS + 1;
     param.ep_attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
-    CHECK_OK(post(client, (Work){.operation = operation, .at = RECV_AT, .to = RECV_AT, .length = 8, .cookie = 5}));
-    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
-    CHECK_OK(dat_ep_reset(client->ep));
-    CHECK_EITHER(dat_ep_modify(client->ep, field, &param), expected,
-                 expected == DAT_SUCCESS ? DAT_INVALID_STATE : DAT_SUCCESS);
-    int left = 0;
-    for (; poll_event(client, stream, &event); ++left)
-        CHECK_EQ(event.event_data.dto_completion_event_data.user_cookie.as_64, 5);
-    if (on_loopback()) CHECK_EQ(left, 1);
-    if (left > 0) CHECK_OK(dat_ep_modify(client->ep, field, &param));
+    CHECK_OK(dat_ep_modify(pair.client->ep, field, &param));
+    expect_left(pair.client->evds[stream]);
 }
 
 TEST(ep_modify__receives_from_before_a_reset) {
-    check_left_completions(DAT_COMPLETION_UNSIGNALLED_FLAG, RECEIVE, RECV, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS,
-                           DAT_INVALID_STATE);
+    check_left_completions(DAT_COMPLETION_UNSIGNALLED_FLAG, RECEIVE, RECV, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS);
 }
 
 TEST(ep_modify__requests_from_before_a_reset) {
-    check_left_completions(DAT_COMPLETION_UNSIGNALLED_FLAG, WRITE, REQUEST, DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS,
-                           DAT_SUCCESS);
+    check_left_completions(DAT_COMPLETION_UNSIGNALLED_FLAG, WRITE, REQUEST, DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS);
 }
 
 TEST(ep_modify__unsignalled_requests_after_signalled_ones) {
-    check_left_completions(DAT_COMPLETION_DEFAULT_FLAG, WRITE, REQUEST, DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS,
-                           DAT_INVALID_STATE);
+    check_left_completions(DAT_COMPLETION_DEFAULT_FLAG, WRITE, REQUEST, DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS);
+}
+
+static void move_requests(const Pair *pair, DAT_EVD_HANDLE evd, DAT_COMPLETION_FLAGS flags) {
+    DAT_EP_PARAM param;
+    memset(&param, 0, sizeof param);
+    param.request_evd_handle = evd;
+    param.ep_attr.request_completion_flags = flags;
+    CHECK_OK(dat_ep_modify(pair->client->ep,
+                           DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS, &param));
+}
+
+/* To another EVD, or to none, and back. */
+static void check_several_changes(DAT_COMPLETION_FLAGS before) {
+    for (int i = 0; i < 2; ++i) {
+        const Pair pair = reset_pair((Options){.request_flags = before}, WRITE);
+        Side *client = pair.client;
+        const DAT_EVD_HANDLE evd = client->evds[REQUEST];
+        move_requests(&pair, i == 0 ? new_evd(client->ia, DAT_EVD_DTO_FLAG) : DAT_HANDLE_NULL, before);
+        move_requests(&pair, evd, DAT_COMPLETION_UNSIGNALLED_FLAG);
+        expect_left(evd);
+        pair_connect(&pair);
+        CHECK_OK(post(client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 6}));
+        EXPECT_DONE(client, 6);
+        CHECK_OK(dat_ia_close(client->ia, DAT_CLOSE_ABRUPT_FLAG));
+    }
+}
+
+TEST(ep_modify__signalled_requests_from_before_several_changes) { check_several_changes(DAT_COMPLETION_DEFAULT_FLAG); }
+TEST(ep_modify__unsignalled_requests_from_before_several_changes) {
+    check_several_changes(DAT_COMPLETION_UNSIGNALLED_FLAG);
+}
+
+/* Those of the new EVD are dequeued first. */
+TEST(ep_modify__requests_from_before_on_another_evd) {
+    const Pair pair = reset_pair((Options){.request_flags = DAT_COMPLETION_UNSIGNALLED_FLAG}, WRITE);
+    Side *client = pair.client;
+    const DAT_EVD_HANDLE evd = client->evds[REQUEST];
+    client->evds[REQUEST] = new_evd(client->ia, DAT_EVD_DTO_FLAG);
+    move_requests(&pair, client->evds[REQUEST], DAT_COMPLETION_UNSIGNALLED_FLAG);
+    pair_connect(&pair);
+    CHECK_OK(post(client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 6}));
+    EXPECT_DONE(client, 6);
+    expect_left(evd);
 }
