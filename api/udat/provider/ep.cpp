@@ -192,7 +192,7 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
         if (!endpoint.ok()) return to_return(endpoint.status(), DAT_RESOURCE_TEP);
         made = std::move(*endpoint);
     }
-    const DAT_COUNT receives = parts.srq != nullptr ? parts.srq->max_recv_dtos() : parts.attr.max_recv_dtos;
+    const DAT_COUNT receives = parts.srq != nullptr ? parts.srq->most_completions() : parts.attr.max_recv_dtos;
     CompletionStream recv_stream(parts.recv_evd, receives, notification_of(parts.attr.recv_completion_flags));
     CompletionStream request_stream(parts.request_evd, parts.attr.max_request_dtos,
                                     notification_of(parts.attr.request_completion_flags & ~sender_only));
@@ -213,6 +213,7 @@ DAT_RETURN Ep::rebuild(const EpParts& parts) {
     recv_evd_ = Use<Evd>(parts.recv_evd);
     request_evd_ = Use<Evd>(parts.request_evd);
     connect_evd_ = EvdLink(parts.connect_evd);
+    if (parts.srq != nullptr && parts.recv_evd != nullptr) parts.recv_evd->expect_shared_receives();
     srq_ = Use<Srq>(parts.srq);
     comm_ = parts.comm;
     attr_ = parts.attr;
@@ -224,7 +225,7 @@ void Ep::follow_depth() noexcept {
     Evd* evd = nullptr;
     {
         const LockGuard lock(parts_lock_);
-        if (srq_) evd = recv_stream_.widen(static_cast<std::uint32_t>(srq_->max_recv_dtos()));
+        if (srq_) evd = recv_stream_.widen(static_cast<std::uint32_t>(srq_->most_completions()));
     }
     if (evd != nullptr) evd->add_places();
 }

@@ -50,6 +50,9 @@ public:
     /// Called if the endpoint has cookies, so that some completions may wake no waiter.
     void expect_cookies() noexcept { has_cookies_ = true; }
 
+    /// Called if receives of shared queues complete here.
+    void expect_shared_receives() noexcept { has_shared_receives_ = true; }
+
     /// Appends an event and sets its evd_handle. Returns false if there is no room. Never blocks and takes no lock of
     /// the core, so observers may call it. The requested length limits connection requests and software events; for
     /// other events the dispatcher grows. An overflow that is still queued is not queued again.
@@ -72,6 +75,12 @@ public:
     /// Moves all completions from the queue to the events, beyond the length of the dispatcher. Endpoints then count
     /// only work that has not completed. Returns false if there is no room. Not while parts of an endpoint are locked.
     bool collect_all() noexcept;
+
+    /// As collect_all(), if shared receives may take the places of other work. There is none if only solicited messages
+    /// wake threads (dat_ep_create_with_srq(3DAT)).
+    bool collect_shared() noexcept {
+        return !has_shared_receives_ || notification() == Notification::Solicited || collect_all();
+    }
 
     /// Drops the events of a dispatcher that is freed, and refuses the requests that only they name.
     void drop_events() noexcept;
@@ -163,6 +172,7 @@ private:
     std::shared_ptr<CompletionQueue> completions_;
     std::array<std::atomic<int>, 4> streams_{};  // number of streams for each Notification
     std::atomic<bool> has_cookies_{false};
+    std::atomic<bool> has_shared_receives_{false};
     std::atomic<bool> enabled_{true};
     std::atomic<bool> waitable_{true};
     std::atomic<bool> waiting_{false};

@@ -52,11 +52,24 @@ DAT_RETURN Srq::post(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TR
         return result;
     const Segments pieces(iov, segments);
     discard_unwanted();
+    const LockGuard lock(lock_);
+    if (posted_ >= max_recv_dtos() && !collect_completions())
+        return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD),
+                      "an EVD has no room for the completions of more receives");
     const Status status = queue_->post_receive({.context = cookie.as_64, .sges = pieces.span()});
+    if (status.ok()) ++posted_;
     if (status.code() != Code::QueueFull) [[likely]]
         return to_return(status, DAT_RESOURCE_SRQ);
     return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY),
                   explain("the queue is full: max_recv_dtos of the SRQ is %d", max_recv_dtos()));
+}
+
+/// A consumer may post receives without dequeuing the completions of earlier ones. Their number has no limit, so they
+/// must not stay in the queues of dispatchers, where they would take the places of other work.
+bool Srq::collect_completions() noexcept {
+    if (ia().find<Evd>([](Evd& evd) { return !evd.collect_shared(); }) != nullptr) return false;
+    posted_ = 0;
+    return true;
 }
 
 DAT_RETURN Srq::resize(DAT_COUNT max_recv_dtos) noexcept {
@@ -66,7 +79,7 @@ DAT_RETURN Srq::resize(DAT_COUNT max_recv_dtos) noexcept {
     const auto depth = static_cast<std::uint32_t>(max_recv_dtos);
     Status status;
     {
-        const LockGuard lock(unwanted_lock_);
+        const LockGuard lock(lock_);
         discard_unwanted();
         if (unwanted_ != nullptr && max_recv_dtos > max_recv_dtos_) status = unwanted_->resize(depth);
         if (status.ok()) status = queue_->resize(depth);
@@ -82,7 +95,7 @@ DAT_RETURN Srq::resize(DAT_COUNT max_recv_dtos) noexcept {
 }
 
 Result<std::shared_ptr<CompletionQueue>> Srq::unwanted() {
-    const LockGuard lock(unwanted_lock_);
+    const LockGuard lock(lock_);
     if (unwanted_ == nullptr) {
         const auto capacity = static_cast<std::uint32_t>(max_recv_dtos());
         auto queue = CompletionQueue::create(ia().device(), {.capacity = capacity});

@@ -27,6 +27,9 @@ public:
     const Pz& pz() const noexcept { return *pz_; }
     DAT_COUNT max_recv_dtos() const noexcept { return max_recv_dtos_; }
     DAT_COUNT max_recv_iov() const noexcept { return max_recv_iov_; }
+    /// How many completions may be in the queue of a dispatcher with one endpoint: of the receives that waited when the
+    /// last ones were collected, of the message that was arriving, and of the receives posted since.
+    DAT_COUNT most_completions() const noexcept { return 2 * max_recv_dtos() + 1; }
 
     DAT_RETURN post(DAT_DTO_COOKIE cookie, DAT_COUNT segments, const DAT_LMR_TRIPLET* iov) noexcept;
     DAT_RETURN resize(DAT_COUNT max_recv_dtos) noexcept;
@@ -42,6 +45,7 @@ public:
 
 private:
     Srq(Pz& pz, const DAT_SRQ_ATTR& attr);
+    bool collect_completions() noexcept VIADUCT_REQUIRES(lock_);
 
     Use<Pz> pz_;
     const DAT_COUNT max_recv_iov_;
@@ -49,8 +53,9 @@ private:
     std::atomic<DAT_COUNT> low_watermark_{DAT_SRQ_LW_DEFAULT};
     std::shared_ptr<SharedReceiveQueue> queue_;
 
-    Mutex unwanted_lock_;
-    std::shared_ptr<CompletionQueue> unwanted_ VIADUCT_GUARDED_BY(unwanted_lock_);
+    Mutex lock_;
+    DAT_COUNT posted_ VIADUCT_GUARDED_BY(lock_) = 0;  // since completions were collected
+    std::shared_ptr<CompletionQueue> unwanted_ VIADUCT_GUARDED_BY(lock_);
     std::atomic<CompletionQueue*> to_discard_{nullptr};  // the same queue, for posts
 };
 

@@ -472,3 +472,30 @@ TEST(srq_resize__completions_have_places) {
     CHECK(!poll_event(pair.client, ASYNC, &(DAT_EVENT){0}));
     pair_close(&pair);
 }
+
+/* "Once a buffer has been allocated to an EP, it will be completed to the EP recv_evd": also if the queue is filled
+ * again before the completions of earlier receives are dequeued, unless it takes no more. Requests lose no place. */
+TEST(srq__filled_again_before_completions_are_dequeued) {
+    enum { MESSAGES = 10 * DTOS, REQUESTS = MESSAGES };
+    Pair pair = connected_pair_of((Options){.srq = true, .one_evd = true}, (Options){0});
+    unsigned sent = 0, received = 0, completed = 0;
+    for (; sent < MESSAGES; ++sent) {
+        DAT_RETURN rc = post(pair.client, (Work){.operation = SRQ_RECEIVE, .at = RECV_AT, .length = 8, .cookie = sent});
+        if (rc != DAT_SUCCESS) {
+            CHECK_RC(rc, DAT_INSUFFICIENT_RESOURCES);
+            break;
+        }
+        send_message(pair.server, 9, 8);
+    }
+    CHECK(sent >= DTOS);
+    for (unsigned i = 0; i < DTOS; ++i)
+        CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = REQUESTS + i}));
+    while (received < sent || completed < DTOS) {
+        DAT_EVENT event = EXPECT_EVENT(pair.client, RECV, DAT_DTO_COMPLETION_EVENT);
+        const DAT_DTO_COMPLETION_EVENT_DATA *data = &event.event_data.dto_completion_event_data;
+        CHECK_EQ(data->status, DAT_DTO_SUCCESS);
+        CHECK_EQ(data->user_cookie.as_64, data->operation == DAT_DTO_RECEIVE ? received++ : REQUESTS + completed++);
+    }
+    CHECK(!poll_event(pair.client, ASYNC, &(DAT_EVENT){0}));
+    pair_close(&pair);
+}
