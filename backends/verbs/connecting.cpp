@@ -124,9 +124,9 @@ Result<IdOwner> Endpoint::resolve(const ConnectParameters& parameters) const noe
     if (!created.ok()) return created.status();
     IdOwner id = std::move(*created);
     const int patience = timeout_ms(parameters.deadline);
-    const bool found = rdma_resolve_addr(id.get(), from.get(), to.get(), patience) == 0;
+    const bool found = completed(id, rdma_resolve_addr(id.get(), from.get(), to.get(), patience)) == 0;
     if (!found && errno == EADDRINUSE) return Status(Code::Busy, "the local port is already in use", errno);
-    if (!found || rdma_resolve_route(id.get(), patience) != 0)
+    if (!found || completed(id, rdma_resolve_route(id.get(), patience)) != 0)
         return Status(lacks_memory(errno) ? Code::NoResources : Code::Unreachable, "no route to the host", errno);
     // From here on the agent handles the events of the id.
     if (rdma_migrate_id(id.get(), nic().agent().channel()) != 0) return Status::from_errno(errno, "rdma_migrate_id");

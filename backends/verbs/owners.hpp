@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -47,6 +48,18 @@ inline Result<IdOwner> create_id(rdma_event_channel* channel) noexcept {
     rdma_cm_id* id = nullptr;
     if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) return Status::from_errno(errno, "rdma_create_id");
     return IdOwner(id);
+}
+
+/// Waits for the outcome of a call that resolves an address or a route for an id without a channel, if a signal has
+/// interrupted that wait. `result`: of the call. Returns what the call would have returned without the signal.
+inline int completed(const IdOwner& id, int result) noexcept {
+    while (result != 0 && errno == EINTR) {
+        result = rdma_get_cm_event(id->channel, &id->event);  // the id owns its last event
+        if (result != 0 || id->event->status == 0) continue;
+        errno = std::abs(id->event->status);
+        return -1;
+    }
+    return result;
 }
 
 /// Why a call failed that answers a peer: the peer has given up, unless this side lacks resources.

@@ -21,7 +21,7 @@ Result<HostAddress> find_source(const HostAddress& host) noexcept {
     if (!to.valid()) return Status(Code::Unreachable, "no IPv4 or IPv6 address");
     const auto id = create_id(nullptr);
     if (!id.ok()) return id.status();
-    if (rdma_resolve_addr(id.value().get(), nullptr, to.get(), resolution_ms) != 0)
+    if (completed(id.value(), rdma_resolve_addr(id.value().get(), nullptr, to.get(), resolution_ms)) != 0)
         return Status(Code::Unreachable, "no route to the host", errno);
     return host_of(rdma_get_local_addr(id.value().get()));
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Client/server connections.
+#include <sys/time.h>
+
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <csignal>
 #include <future>
 #include <string>
 #include <thread>
@@ -17,6 +20,33 @@ using namespace viaduct;
 using namespace viaduct::testing;
 using namespace std::chrono_literals;
 using Kind = ConnectionEventKind;
+
+namespace {
+
+/// Signals every millisecond, whose handler does not restart system calls.
+class Alarms {
+public:
+    Alarms() {
+        struct sigaction action {};
+        action.sa_handler = [](int) {};
+        require(sigaction(SIGALRM, &action, &before_) == 0, "sigaction");
+        set(1000);
+    }
+    ~Alarms() {
+        set(0);
+        sigaction(SIGALRM, &before_, nullptr);
+    }
+
+private:
+    static void set(suseconds_t interval) {
+        const itimerval timer{.it_interval = {0, interval}, .it_value = {0, interval}};
+        setitimer(ITIMER_REAL, &timer, nullptr);
+    }
+
+    struct sigaction before_ {};
+};
+
+}  // namespace
 
 TEST_CASE_METHOD(EveryBackend, "connection: both sides learn each other's address, attributes and private data") {
     const auto listener = far.listen("service");
@@ -138,6 +168,23 @@ TEST_CASE_METHOD(EveryBackend, "connection: there is no route to a host that no 
     const std::array<std::uint8_t, 4> documentation{203, 0, 113, 1};
     CHECK(provider->route_to(HostAddress(documentation)).status().code() == Code::Unreachable);
     CHECK(provider->route_to({}).status().code() == Code::Unreachable);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: signals do not keep an endpoint from connecting") {
+    Port client(near);
+    Port server(far);
+    for (int round = 0; round < (backend.by_device ? 50 : 200); ++round) {
+        const auto listener = far.listen("service");
+        {
+            const Alarms alarms;
+            must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+        }
+        accept_on(server, *listener);
+        REQUIRE(client.event().kind == Kind::Established);
+        client.endpoint->disconnect();
+        REQUIRE(server.event().kind == Kind::Disconnected);
+        server.endpoint->disconnect();
+    }
 }
 
 TEST_CASE_METHOD(EveryBackend, "connection: nobody listens") {
