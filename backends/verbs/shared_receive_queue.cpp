@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include "backends/support/guarded.hpp"
 #include "backends/support/post_each.hpp"
@@ -123,28 +124,31 @@ Status SharedReceiveQueue::change(ibv_srq_attr attributes, ibv_srq_attr_mask wha
 
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
     const LockGuard lock(mutex_);
-    limit_armed_ = limit != 0;
+    if (const Status status = change({.srq_limit = limit}, IBV_SRQ_LIMIT); !status.ok()) return status;
     limit_ = limit;
-    if (const Status status = change({.srq_limit = limit}, IBV_SRQ_LIMIT); !status.ok()) {
-        limit_armed_ = false;
-        return status;
-    }
     // Some devices check the limit only when the next receive is taken.
     poll_completions();
-    if (known_outstanding() < limit) on_limit();
+    if (known_outstanding() < limit) report_limit();
     return {};
 }
 
+/// A device forgets the limit that it reports. If it still has one, this is the late event of an earlier limit.
 void SharedReceiveQueue::on_limit() noexcept {
-    if (limit_armed_.exchange(false))
+    const LockGuard lock(mutex_);
+    ibv_srq_attr attributes{};
+    const bool is_late = ibv_query_srq(hardware_.get(), &attributes) == 0 && attributes.srq_limit != 0;
+    if (!is_late) report_limit();
+}
+
+void SharedReceiveQueue::report_limit() noexcept {
+    if (std::exchange(limit_, 0) != 0)
         device_.report({.kind = AsyncEventKind::SharedReceiveQueueLimit, .shared_receive_queue_context = context_});
 }
 
 Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
     return support::guarded([&]() -> Status {
         const LockGuard lock(mutex_);
-        if (limit_armed_ && depth < limit_)
-            return {Code::InvalidParameter, "the new depth is less than the armed limit"};
+        if (depth < limit_) return {Code::InvalidParameter, "the new depth is less than the armed limit"};
         poll_completions();
         if (known_outstanding() > depth) return {Code::Busy, "receives wait"};
         if (depth > depth_) {

@@ -2,7 +2,6 @@
 // Receives that the hardware passes to any queue pair that gets a message.
 #pragma once
 
-#include <atomic>
 #include <deque>
 #include <unordered_map>
 #include <vector>
@@ -55,14 +54,14 @@ private:
     std::uint32_t known_outstanding() const noexcept;
     void poll_completions() const noexcept VIADUCT_REQUIRES(mutex_);
     Status change(ibv_srq_attr attributes, ibv_srq_attr_mask what) noexcept;
+    void report_limit() noexcept VIADUCT_REQUIRES(mutex_);
 
     Device& device_;
     const std::uint64_t context_;
     SharedQueueOwner hardware_;
-    std::atomic<bool> limit_armed_{false};
     mutable Mutex mutex_;
     std::uint32_t depth_ VIADUCT_GUARDED_BY(mutex_);
-    std::uint32_t limit_ VIADUCT_GUARDED_BY(mutex_) = 0;
+    std::uint32_t limit_ VIADUCT_GUARDED_BY(mutex_) = 0;  // 0: disarmed
     std::unordered_map<CompletionQueue*, std::uint32_t> completions_
         VIADUCT_GUARDED_BY(mutex_);                                 // with the number of endpoints of each
     mutable Mutex free_mutex_;                                      // innermost lock
