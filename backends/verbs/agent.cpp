@@ -133,6 +133,7 @@ bool Agent::take_async_event() noexcept {
         case IBV_EVENT_QP_REQ_ERR:
         case IBV_EVENT_QP_ACCESS_ERR:
         case IBV_EVENT_COMM_EST: queue_pair = event.element.qp->qp_num; break;
+        case IBV_EVENT_SRQ_ERR:
         case IBV_EVENT_SRQ_LIMIT_REACHED: queue = event.element.srq->srq_context; break;
         case IBV_EVENT_CQ_ERR: queue = event.element.cq->cq_context; break;
         default: break;

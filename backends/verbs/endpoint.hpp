@@ -47,6 +47,10 @@ public:
 
     // The control lock must be held for the functions below.
     void on_hardware_event(ibv_event_type type) noexcept;
+    /// Whether it uses the completion queue or shared receive queue at this address.
+    bool uses(const void* queue) const noexcept {
+        return queue == &send_.completions() || queue == &receive_.completions() || queue == shared_receives_;
+    }
 
     /// For peer-to-peer connections. request_peer() takes over the link, whose route is resolved, and sends a request;
     /// probe() sends a probe, or returns false.

@@ -148,11 +148,11 @@ bool Nic::probe_unreliable() noexcept {
 }
 
 void Nic::on_async_event(ibv_event_type type, std::uint32_t queue_pair, void* queue) noexcept {
-    if (type == IBV_EVENT_DEVICE_FATAL) {
+    if (type == IBV_EVENT_DEVICE_FATAL || type == IBV_EVENT_CQ_ERR || type == IBV_EVENT_SRQ_ERR) {
         for (auto next = endpoints_.begin(); next != endpoints_.end();) {
             Endpoint& endpoint = *next->second;
             ++next;  // first, because its queue pair may be replaced, and the entry with it
-            endpoint.on_hardware_event(type);
+            if (type == IBV_EVENT_DEVICE_FATAL || endpoint.uses(queue)) endpoint.on_hardware_event(type);
         }
         return;
     }
