@@ -132,6 +132,7 @@ bool Agent::take_async_event() noexcept {
         case IBV_EVENT_QP_FATAL:
         case IBV_EVENT_QP_REQ_ERR:
         case IBV_EVENT_QP_ACCESS_ERR:
+        case IBV_EVENT_QP_LAST_WQE_REACHED:
         case IBV_EVENT_COMM_EST: queue_pair = event.element.qp->qp_num; break;
         case IBV_EVENT_SRQ_ERR:
         case IBV_EVENT_SRQ_LIMIT_REACHED: queue = event.element.srq->srq_context; break;

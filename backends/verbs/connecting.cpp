@@ -207,8 +207,8 @@ Status Endpoint::accept(std::shared_ptr<Link>& link, const CmEvent& request, con
                          .private_data = private_data};
     if (const Status status = answer(link, request.parameters, mine); !status.ok()) return status;
     const std::uint64_t epoch = epoch_;
-    confirmed_.wait(nic().control(), Deadline::after(confirmation),
-                    [&] { return epoch_ != epoch || state_ != State::Accepting; });
+    changed_.wait(nic().control(), Deadline::after(confirmation),
+                  [&] { return epoch_ != epoch || state_ != State::Accepting; });
     if (epoch_ == epoch && state_ == State::Accepting) confirm();
     return confirmed_epoch_ == epoch ? Status() : Status(Code::TimedOut, "the peer has given up");
 }
@@ -308,7 +308,7 @@ void Endpoint::accept_peer(CmEvent& request, const Handshake& handshake) noexcep
 void Endpoint::confirm() noexcept {
     state_ = State::Connected;
     confirmed_epoch_ = epoch_;
-    confirmed_.notify_all();
+    changed_.notify_all();
     link_->set_deadline(Deadline::never());
     notify_observer(
         std::exchange(peer_established_, std::nullopt).value_or(ConnectionEvent{.kind = Kind::Established}));
@@ -403,7 +403,10 @@ void Endpoint::on_deadline() noexcept {
         end_attempt(
             {.kind = Kind::TimedOut, .why = explain("%s did not accept within the time", text_of(asked_for_).c_str())});
     if (state_ == State::Accepting) confirm();  // like accept(): the connection works without the confirmation
-    if (drain_) check_drain();
+    if (loss_)
+        report_loss();
+    else if (drain_)
+        check_drain();
 }
 
 void Endpoint::on_error() noexcept { lose_stopped(); }
@@ -440,6 +443,7 @@ void Endpoint::on_hardware_event(ibv_event_type type) noexcept {
         return;
     }
     if (!is_established()) return;
+    if (type == IBV_EVENT_QP_LAST_WQE_REACHED) return on_last_receive();
     if (type == IBV_EVENT_QP_ACCESS_ERR)
         device_.report({.kind = AsyncEventKind::RemoteWriteProtection,
                         .endpoint_context = context_,
@@ -468,10 +472,34 @@ void Endpoint::end_attempt_of_passive() noexcept {
 }
 
 void Endpoint::lose(ConnectionEventKind kind, const Reason& why, Code reason) noexcept {
-    if (!is_established()) return;
+    if (!is_established() || loss_ || closing_) return;
     if (state_ == State::Accepting) confirm();  // it was connected for a short time
+    loss_ = {.kind = kind, .reason = reason, .why = why};
+    if (!stop_before_loss()) report_loss();
+}
+
+/// As await_shared_receive(), but on_last_receive() or on_deadline() continues. Returns false if there is nothing to
+/// wait for.
+bool Endpoint::stop_before_loss() noexcept try {
+    if (!holds_shared_receive()) return false;
+    queue_pair_->stop();
+    link_->set_deadline(Deadline::after(return_time));
+    return true;
+} catch (const std::bad_alloc&) {
+    return false;
+}
+
+void Endpoint::report_loss() noexcept {
+    const ConnectionEvent event = *loss_;
     end_connection(State::Broken);
-    notify_observer({.kind = kind, .reason = reason, .why = why});
+    notify_observer(event);
+}
+
+/// The queue pair has stopped and has returned what it had taken.
+void Endpoint::on_last_receive() noexcept {
+    has_returned_receive_ = true;
+    changed_.notify_all();
+    if (loss_) report_loss();
 }
 
 }  // namespace viaduct::verbs

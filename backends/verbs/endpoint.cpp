@@ -121,6 +121,7 @@ void Endpoint::drop_queue_pair() noexcept {
     nic().remove(number);
     nic().windows().remove_those_of(*queue_pair_->get());
     queue_pair_.reset();
+    has_returned_receive_ = false;
     // Takes its completions out of the hardware queue while its number is still known.
     for (WorkQueue* queue : {static_cast<WorkQueue*>(&send_), static_cast<WorkQueue*>(&receive_)})
         queue->completions().progress();
@@ -150,14 +151,28 @@ Status Endpoint::activate(const rdma_conn_param& peer, std::uint8_t reads_reques
     return status;
 }
 
+/// Stops the queue pair, and waits until it has completed the shared receive that it has taken for a message, if it is
+/// in the midst of one. If it were destroyed before, the receive would be lost.
+void Endpoint::await_shared_receive() noexcept {
+    nic().control().assume_held();
+    if (!holds_shared_receive()) return;
+    queue_pair_->stop();
+    loss_.reset();
+    closing_ = true;
+    const std::uint64_t epoch = epoch_;
+    changed_.wait(nic().control(), Deadline::after(return_time),
+                  [&] { return epoch_ != epoch || has_returned_receive_; });
+}
+
 void Endpoint::disconnect() noexcept {
     const LockGuard lock(nic().control());
+    await_shared_receive();
     end_connection(State::Idle);
 }
 
 void Endpoint::drain() noexcept {
     const LockGuard lock(nic().control());
-    if (!is_established() || drain_) return;
+    if (!is_established() || drain_ || loss_) return;
     drain_ = Drain{.end = send_.close()};
     schedule_drain_check();
 }
@@ -180,6 +195,7 @@ void Endpoint::schedule_drain_check() noexcept try {
 
 void Endpoint::fail() noexcept {
     const LockGuard lock(nic().control());
+    await_shared_receive();
     end_connection(State::Broken);
 }
 
@@ -190,6 +206,8 @@ void Endpoint::end_connection(State next) noexcept {
     repetition_.reset();
     peer_established_.reset();
     drain_.reset();
+    loss_.reset();
+    closing_ = false;
     const bool used = is_established();
     const auto mode = next == State::Idle ? WorkQueue::Mode::Idle : WorkQueue::Mode::Broken;
     {
@@ -214,7 +232,7 @@ void Endpoint::end_connection(State next) noexcept {
         link_.reset();
     }
     state_ = next;
-    confirmed_.notify_all();
+    changed_.notify_all();
     if (!queue_pair_) (void)renew_queue_pair().ok();  // if this fails, the next connection attempt tries again
 }
 

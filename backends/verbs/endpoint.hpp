@@ -2,6 +2,7 @@
 // An endpoint of the verbs backend: its two work queues, and setup and teardown of its connection.
 #pragma once
 
+#include <chrono>
 #include <optional>
 
 #include "backends/support/direct_posts.hpp"
@@ -79,6 +80,10 @@ private:
         bool pausing = false;  ///< until the deadline of the link
     };
 
+    /// How long a queue pair that has stopped may take to return the receive that it has taken from a shared queue.
+    /// Devices usually tell within microseconds that it has; Soft-RoCE does so only since Linux 6.5.
+    static constexpr std::chrono::milliseconds return_time{20};
+
     Endpoint(Device& device, const backend::EndpointInit& init);
     Nic& nic() const noexcept;
     /// The consumer's view. A connection is established when the request is accepted, even if the peer has not
@@ -111,6 +116,13 @@ private:
     void end_attempt_of_passive() noexcept;
     void lose(ConnectionEventKind kind, const Reason& why, Code reason = Code::Ok) noexcept;
     void lose_stopped() noexcept;
+    bool holds_shared_receive() const noexcept {
+        return is_established() && shared_receives_ != nullptr && !has_returned_receive_;
+    }
+    void await_shared_receive() noexcept;
+    bool stop_before_loss() noexcept;
+    void report_loss() noexcept;
+    void on_last_receive() noexcept;
     /// Returns how a request of this connection failed, or Success.
     CompletionCode failure() noexcept;
     void on_disconnect() noexcept;
@@ -132,12 +144,15 @@ private:
     std::optional<ConnectionEvent> peer_established_;  // to be reported when the requesting peer confirms
     State state_ = State::Idle;
     std::optional<Drain> drain_;
+    std::optional<ConnectionEvent> loss_;           // to be reported when the queue pair holds no shared receive
+    bool closing_ = false;                          // a call ends the connection when the queue pair holds none
+    bool has_returned_receive_ = false;             // the queue pair has stopped and holds none
     std::uint64_t epoch_ = 0;                       // incremented when an attempt or a connection ends
     std::optional<std::uint64_t> confirmed_epoch_;  // of the last accepted connection that was established
     Address asked_for_;
     Counter retries_;
     bool framed_ = false;  // whether the request was framed
-    ConditionVariable confirmed_;
+    ConditionVariable changed_;
 };
 
 }  // namespace viaduct::verbs

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/internals.hpp"
 #include "tests/contract/backends.hpp"
 #include "tests/contract/two_processes.hpp"
 
@@ -282,6 +283,45 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: a sender that d
                 require(next > attempt, "what was sent has arrived");
                 while (next < count) require(taker.take_one() == next++, "the others wait for the next message");
                 require(target.port.quiet() && taker.server.quiet(), "nothing else");
+            };
+            CHECK_NOTHROW(run_processes(sender, receiver));
+        }
+    }
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "shared receives: an end in the midst of a message loses none",
+                 "[hosts]") {
+    constexpr std::uint64_t count = 40;
+    for (std::uint64_t attempt = 0; attempt < 6; ++attempt) {
+        for (const std::size_t size : {std::size_t{8}, std::size_t{1} << 20}) {
+            CAPTURE(attempt, size);
+            const auto keeper = provider();
+            const auto sender = client_of(*keeper, [&](Port& port, Wire& wire) {
+                const Buffer mine(port.node, size);
+                const Sge from = mine.sge();
+                for (std::uint64_t i = 0; i < count; ++i) port.post(send_of(i, from));
+                (void)port.event();  // Disconnected or Lost
+                wire.await();
+            });
+            const auto receiver = [&](Wire& wire) {
+                Target target(*keeper, size);
+                Taker taker(target.node, target.receives);
+                for (std::uint64_t i = 0; i < count; ++i) target.post_receive(i);
+                target.serve(wire);
+                std::uint64_t next = 0;
+                for (const Completion& received : take(*target.port.receive_queue, attempt + 1))
+                    require(received.context == next++, "order");
+                if (attempt % 2 == 0)
+                    target.port.endpoint->disconnect();
+                else
+                    Internals::fail(*target.port.endpoint);
+                Completion completion;
+                while (target.port.receive_queue->poll({&completion, 1}) == 1)
+                    require(completion.context == next++,
+                            "each taken receive completes once, in order, if need be as flushed");
+                while (next < count) require(taker.take_one() == next++, "the others wait for the next message");
+                require(target.port.quiet() && taker.server.quiet(), "nothing else");
+                wire.notify();
             };
             CHECK_NOTHROW(run_processes(sender, receiver));
         }
