@@ -88,6 +88,7 @@ Agent::~Agent() {
     stop();
     const LockGuard lock(control_);
     dropped_.clear();
+    ended_.clear();
 }
 
 void Agent::run() noexcept {
@@ -169,11 +170,11 @@ void Agent::forget_error(Link& link) noexcept {
     *at = link.next_in_error_;
 }
 
-void Agent::keep_dropped(std::shared_ptr<Link> link) noexcept try {
-    link->hand_over(dropped_);
-    dropped_.add(std::move(link));
+void Agent::KeptLinks::keep(std::shared_ptr<Link> link) noexcept try {
+    link->hand_over(*this);
+    links_.push_back(std::move(link));
 } catch (const std::bad_alloc&) {
-    return;  // the link is destroyed now and the peer is refused
+    return;
 }
 
 }  // namespace viaduct::verbs

@@ -98,15 +98,21 @@ public:
     bool lost_device() const noexcept { return lost_device_.load(std::memory_order_relaxed); }
 
     /// Keeps a request that its consumer dropped, so that it times out for the peer.
-    void keep_dropped(std::shared_ptr<Link> link) noexcept VIADUCT_REQUIRES(control_);
+    void keep_dropped(std::shared_ptr<Link> link) noexcept VIADUCT_REQUIRES(control_) {
+        dropped_.keep(std::move(link));
+    }
+    /// Keeps the id of a connection that this side has ended until the peer has confirmed that, because the connection
+    /// manager repeats its message only as long as the id exists.
+    void keep_ended(std::shared_ptr<Link> link) noexcept VIADUCT_REQUIRES(control_) { ended_.keep(std::move(link)); }
 
 private:
     friend class Link;
 
-    /// Destroys a dropped request when the peer has given up.
-    class DroppedRequests final : public LinkOwner {
+    /// Destroys a link with its next event: when the peer has given up, or has confirmed the end.
+    class KeptLinks final : public LinkOwner {
     public:
-        void add(std::shared_ptr<Link> link) { links_.push_back(std::move(link)); }  ///< throws std::bad_alloc
+        /// If memory runs out, the link is destroyed now.
+        void keep(std::shared_ptr<Link> link) noexcept;
         void clear() noexcept { links_.clear(); }
         void on_event(CmEvent& event) noexcept override {
             std::erase_if(links_, [&event](const auto& link) { return link.get() == event.link; });
@@ -140,7 +146,8 @@ private:
     ClosedInChildren in_children_;  // of channel_
     const std::shared_ptr<Events> events_ = std::make_shared<Events>(*this);
     Mutex control_;
-    DroppedRequests dropped_ VIADUCT_GUARDED_BY(control_);
+    KeptLinks dropped_ VIADUCT_GUARDED_BY(control_);
+    KeptLinks ended_ VIADUCT_GUARDED_BY(control_);
     Mutex errors_mutex_;  // innermost lock
     Link* first_in_error_ VIADUCT_GUARDED_BY(errors_mutex_) = nullptr;
 };

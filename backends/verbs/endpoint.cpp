@@ -228,7 +228,8 @@ void Endpoint::end_connection(State next) noexcept {
     if (link_ != nullptr) {
         // Disconnects, or confirms the peer's disconnect. A request that has not been answered is withdrawn when its id
         // is destroyed.
-        if (used) (void)rdma_disconnect(link_->id());
+        const bool told = used && rdma_disconnect(link_->id()) == 0;
+        if (std::exchange(is_mutual_, false) && told) nic().agent().keep_ended(std::move(link_));
         link_.reset();
     }
     state_ = next;

@@ -84,6 +84,8 @@ static const char* finish(void) {
     return answer(sent || received ? "done" : "failed");
 }
 
+static const char* hang_up(void) { return answer(end_hang_up(&end, true)); }
+
 static const char* close_all(void) {
     end_close(&end);
     sends = receives = 0;
@@ -93,8 +95,9 @@ static const char* close_all(void) {
 static const struct {
     const char* name;
     const char* (*run)(void);
-} commands[] = {{"open", open_all},  {"take", take_request}, {"connect", connect_ends}, {"receive", post_receive},
-                {"send", post_send}, {"event", next_event},  {"finish", finish},        {"close", close_all}};
+} commands[] = {{"open", open_all},        {"take", take_request}, {"connect", connect_ends},
+                {"receive", post_receive}, {"send", post_send},    {"event", next_event},
+                {"finish", finish},        {"hang_up", hang_up},   {"close", close_all}};
 
 static int count_descriptors(void) {
     int count = -3; /* excludes "." and "..", and the descriptor used for listing */

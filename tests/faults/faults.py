@@ -217,6 +217,7 @@ def lose_client_while_connecting(hosts):
 def link_down():
     for name in ("client", "server"):
         yield f"connected; then the {name} sends", send_without_link, name
+        yield f"for a moment, in which the {name} disconnects", disconnect_in_vain, name
     yield "before the client connects", connect_without_link
     yield "before the server answers", answer_without_link
 
@@ -245,6 +246,22 @@ def end_of_traffic(hosts, name):
         if took > hosts.place.bound_s + SLACK_S:
             raise Failed(f"it takes {took:.1f} s until both ends know")
     hosts.close(hosts.client, hosts.server)
+
+
+def disconnect_in_vain(hosts, name):
+    """The other end gets no message until the system repeats it. Only packets from one end are lost, and no route."""
+    hosts.connect()
+    leaver, other = (hosts.client, hosts.server) if name == "client" else (hosts.server, hosts.client)
+    here, there = (CLIENT, SERVER) if name == "client" else (SERVER, CLIENT)
+    neighbour = namespaces.ADDRESSES[there], "dev", namespaces.DEVICES[here]
+    hosts.place.run(here, "ip", "neighbour", "replace", *neighbour, "lladdr", "02:00:00:00:00:99", "nud", "permanent")
+    try:
+        other.begin("event")
+        leaver.do("hang_up", "closed")
+    finally:
+        hosts.place.run(here, "ip", "neighbour", "delete", *neighbour)
+    other.end(*ENDED)
+    hosts.close(leaver, other)
 
 
 def connect_without_link(hosts):
