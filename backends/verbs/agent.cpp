@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <span>
@@ -170,11 +171,18 @@ void Agent::forget_error(Link& link) noexcept {
     *at = link.next_in_error_;
 }
 
-void Agent::KeptLinks::keep(std::shared_ptr<Link> link) noexcept try {
+void Agent::KeptLinks::keep(std::shared_ptr<Link> link, const Deadline& deadline) noexcept try {
     link->hand_over(*this);
+    link->set_deadline(deadline);
     links_.push_back(std::move(link));
 } catch (const std::bad_alloc&) {
     return;
+}
+
+void Agent::KeptLinks::forget_given_up() noexcept {
+    if (links_.size() < examined_next_at_) return;
+    std::erase_if(links_, [](const auto& link) { return !is_pending(link->id()); });
+    examined_next_at_ = std::max<std::size_t>(2 * links_.size(), 16);
 }
 
 }  // namespace viaduct::verbs

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -35,7 +36,7 @@ struct CmEvent {
 class LinkOwner {
 public:
     virtual void on_event(CmEvent& event) noexcept = 0;
-    virtual void on_deadline() noexcept {}
+    virtual void on_deadline(Link&) noexcept {}
     virtual void on_error() noexcept {}  ///< see Link::report_error()
 
 protected:
@@ -62,7 +63,7 @@ public:
 private:
     friend class Agent;
     Link(Agent& agent, IdOwner id, LinkOwner& owner) noexcept;
-    void on_deadline() noexcept override { owner_->on_deadline(); }
+    void on_deadline() noexcept override { owner_->on_deadline(*this); }
 
     Agent& agent_;
     LinkOwner* owner_;
@@ -99,27 +100,40 @@ public:
 
     /// Keeps a request that its consumer dropped, so that it times out for the peer.
     void keep_dropped(std::shared_ptr<Link> link) noexcept VIADUCT_REQUIRES(control_) {
-        dropped_.keep(std::move(link));
+        dropped_.forget_given_up();
+        dropped_.keep(std::move(link), Deadline::after(longest_request));
     }
     /// Keeps the id of a connection that this side has ended until the peer has confirmed that, because the connection
     /// manager repeats its message only as long as the id exists.
-    void keep_ended(std::shared_ptr<Link> link) noexcept VIADUCT_REQUIRES(control_) { ended_.keep(std::move(link)); }
+    void keep_ended(std::shared_ptr<Link> link) noexcept VIADUCT_REQUIRES(control_) {
+        ended_.keep(std::move(link), Deadline::never());
+    }
 
 private:
     friend class Link;
 
-    /// Destroys a link with its next event: when the peer has given up, or has confirmed the end.
+    /// The connection manager of a peer sends a request 16 times and waits for an answer for up to 68 s each time
+    /// (CMA_MAX_CM_RETRIES, CMA_CM_MRA_SETTING).
+    static constexpr std::chrono::minutes longest_request{20};
+
+    /// Destroys a link with its next event, or at its deadline.
     class KeptLinks final : public LinkOwner {
     public:
         /// If memory runs out, the link is destroyed now.
-        void keep(std::shared_ptr<Link> link) noexcept;
+        void keep(std::shared_ptr<Link> link, const Deadline& deadline) noexcept;
+        /// Destroys the requests that their peers have given up, as soon as these may be half of them.
+        void forget_given_up() noexcept;
         void clear() noexcept { links_.clear(); }
-        void on_event(CmEvent& event) noexcept override {
-            std::erase_if(links_, [&event](const auto& link) { return link.get() == event.link; });
-        }
+        void on_event(CmEvent& event) noexcept override { forget(*event.link); }
+        void on_deadline(Link& link) noexcept override { forget(link); }
 
     private:
+        void forget(const Link& link) noexcept {
+            std::erase_if(links_, [&link](const auto& kept) { return kept.get() == &link; });
+        }
+
         std::vector<std::shared_ptr<Link>> links_;
+        std::size_t examined_next_at_ = 16;  // number of links
     };
 
     /// Handles the events of both descriptors.

@@ -398,7 +398,7 @@ void Endpoint::on_refusal(const CmEvent& event) noexcept {
                                     text_of(asked_for_.host).c_str(), rdma_event_str(event.type), event.status)});
 }
 
-void Endpoint::on_deadline() noexcept {
+void Endpoint::on_deadline(Link&) noexcept {
     if (state_ == State::Connecting && repetition_ && repetition_->pausing)
         repeat_request();
     else if (state_ == State::Connecting)

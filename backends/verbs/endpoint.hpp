@@ -104,7 +104,7 @@ private:
     rdma_conn_param answer_to(const rdma_conn_param& request, const EncodedHandshake& handshake) const noexcept;
 
     void on_event(CmEvent& event) noexcept override;
-    void on_deadline() noexcept override;
+    void on_deadline(Link&) noexcept override;
     void on_error() noexcept override;
     void on_response(const CmEvent& event) noexcept;
     void on_refusal(const CmEvent& event) noexcept;

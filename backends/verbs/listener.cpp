@@ -39,14 +39,18 @@ Request::Request(std::shared_ptr<Nic> nic, CmEvent event, const Handshake& hands
     link_ = Link::create(nic_->agent(), std::move(event_.id), *this);
 }
 
+/// A request without a link may be destroyed with the lock held.
 Request::~Request() {
+    if (link_ == nullptr) return;
     const LockGuard lock(nic_->control());
-    if (link_ != nullptr && !refused_) nic_->agent().keep_dropped(std::move(link_));
+    if (!given_up() && !refused_) nic_->agent().keep_dropped(std::move(link_));
     link_.reset();
 }
 
-/// Any event before the answer means that the peer has given up or the device was removed.
-void Request::on_event(CmEvent&) noexcept { link_.reset(); }
+bool Request::given_up() noexcept {
+    if (link_ != nullptr && !is_pending(link_->id())) link_.reset();
+    return link_ == nullptr;
+}
 
 Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept {
     return support::guarded([&]() -> Status {
@@ -203,9 +207,13 @@ int Listener::fd() const noexcept {
     return readable_.fd();
 }
 
-bool Listener::has_room() const noexcept { return requests_.size() < backlog; }
+/// Requests that the peers have given up need no room.
+bool Listener::has_room() noexcept {
+    if (requests_.size() >= backlog) std::erase_if(requests_, [](const auto& request) { return request->given_up(); });
+    return requests_.size() < backlog;
+}
 
-/// Takes memory for the list first: a request must not be destroyed with the lock held.
+/// Takes memory for the list first: a request with a link must not be destroyed with the lock held.
 void Listener::add(CmEvent& event, const Handshake& handshake) {
     std::list<std::unique_ptr<Request>> added(1);
     added.front() = std::make_unique<Request>(nic_, std::move(event), handshake);
@@ -220,10 +228,8 @@ void Listener::lose_port() noexcept {
 
 Result<Owned<viaduct::ConnectionRequest>> Listener::next_request() noexcept {
     std::unique_ptr<Request> request;
-    std::list<std::unique_ptr<Request>> given_up;  // destroyed without the lock held
     const LockGuard lock(nic_->control());
-    while (!requests_.empty() && requests_.front()->given_up())
-        given_up.splice(given_up.end(), requests_, requests_.begin());
+    while (!requests_.empty() && requests_.front()->given_up()) requests_.pop_front();
     if (!requests_.empty()) {
         request = std::move(requests_.front());
         requests_.pop_front();

@@ -33,14 +33,14 @@ public:
     void redirect(const Service&) noexcept override {}  // an answer has no room for it
 
     // The control lock must be held.
-    bool given_up() const noexcept { return link_ == nullptr; }
+    bool given_up() noexcept;
     Status refuse(const Handshake& answer) noexcept;
     Handshake no_listener() const noexcept {
         return {.kind = Handshake::Kind::NoListener, .framed = handshake_.framed};
     }
 
 private:
-    void on_event(CmEvent& event) noexcept override;
+    void on_event(CmEvent&) noexcept override {}  // there is none before it is accepted
 
     std::shared_ptr<Nic> nic_;
     CmEvent event_;
@@ -99,7 +99,7 @@ public:
     // The control lock must be held for the functions below.
     const std::shared_ptr<Nic>& nic() const noexcept { return nic_; }
     std::uint64_t service() const noexcept { return service_; }
-    bool has_room() const noexcept;
+    bool has_room() noexcept;
     void add(CmEvent& event, const Handshake& handshake);
     void lose_port() noexcept;
 

@@ -151,7 +151,7 @@ void PeerConnector::on_event(CmEvent& event) noexcept {
     }
 }
 
-void PeerConnector::on_deadline() noexcept {
+void PeerConnector::on_deadline(Link&) noexcept {
     if (parameters_.deadline.passed()) {
         const auto self = shared_from_this();
         endpoint_.end_attempt(

@@ -50,7 +50,7 @@ private:
 
     PeerConnector(Nic& nic, Endpoint& endpoint, const ConnectParameters& parameters);
     void on_event(CmEvent& event) noexcept override;
-    void on_deadline() noexcept override;
+    void on_deadline(Link&) noexcept override;
     bool on_one_host() const noexcept;
     template <class Step>
     void go_on(Step step) noexcept;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Client/server connections.
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <future>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,6 +49,15 @@ private:
 
     struct sigaction before_ {};
 };
+
+/// The number of ids of the RDMA connection manager that the kernel holds for this process.
+std::ptrdiff_t count_ids() {
+    const std::unique_ptr<FILE, int (*)(FILE*)> output(popen("rdma -j resource show cm_id 2>/dev/null", "r"), pclose);
+    const auto ids = nlohmann::json::parse(output.get(), nullptr, false);  // discarded if there is no rdma(8)
+    return ids.is_discarded()
+               ? 0
+               : std::ranges::count_if(ids, [](const auto& id) { return id.value("pid", 0) == getpid(); });
+}
 
 }  // namespace
 
@@ -374,6 +387,41 @@ TEST_CASE_METHOD(EveryBackend, "connection: a request that is dropped unanswered
     next_request(*listener).reset();
     CHECK(client.event().kind == Kind::TimedOut);
     CHECK(client.quiet());
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: dropped requests leave nothing behind when their clients have given up") {
+    const auto listener = far.listen("service");
+    Port client(near);
+    const auto drop = [&](int count) {
+        for (int i = 0; i < count; ++i) {
+            must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+            next_request(*listener).reset();
+            client.endpoint->disconnect();
+        }
+    };
+    drop(20);
+    const auto before = find_traces();
+    const auto ids = count_ids();
+    drop(200);
+    CHECK(leaked_since(before).empty());
+    CHECK(count_ids() < ids + 40);
+}
+
+TEST_CASE_METHOD(EveryBackend, "connection: requests of clients that have given up keep nobody out") {
+    const auto listener = far.listen("service");
+    Port client(near);
+    Port server(far);
+    for (int i = 0; i < 1100; ++i) {
+        must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+        client.endpoint->disconnect();
+    }
+    must(client.endpoint->connect(parameters_for(near, far.address("service"))));
+    Status accepted;
+    do {
+        accepted = server.endpoint->accept(*next_request(*listener), {});
+    } while (accepted.code() == Code::TimedOut);
+    CHECK(accepted.ok());
+    CHECK(client.event().kind == Kind::Established);
 }
 
 TEST_CASE_METHOD(EveryBackend, "connection: unanswered requests of a destroyed listener end as NoListener") {
