@@ -73,7 +73,7 @@ public:
 
 /// Memory that endpoints of the same protection domain can use, and peers as far as its access rights permit.
 /// Operations that use a region after it was destroyed fail with a protection error. No window is bound to a region
-/// when it is destroyed, and no bind request refers to it.
+/// when it is destroyed, and no bind request of a window that exists refers to it.
 class MemoryRegion {
 public:
     virtual ~MemoryRegion() = default;
@@ -86,7 +86,8 @@ public:
 };
 
 /// Gives peers access to a part of a region, with a key and access rights of its own. Destroying the window invalidates
-/// its key. The endpoint through which it was bound may have been destroyed earlier.
+/// its key. A bind that has not been executed succeeds nevertheless, and its key is invalid when it has completed. The
+/// endpoint through which the window was bound may have been destroyed earlier.
 class MemoryWindow {
 public:
     virtual ~MemoryWindow() = default;

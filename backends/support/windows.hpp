@@ -52,6 +52,8 @@ public:
         const auto found = windows_.find(window);
         table().end(found->second.shown);
         windows_.erase(found);
+        for (auto& [key, binding] : prepared_)
+            if (binding.window == window) binding.window = no_window;
         table().give_back(window);
     }
 
@@ -68,12 +70,17 @@ public:
     }
 
     /// Executes a prepared binding when its request is executed: ends the previous binding of the window and starts the
-    /// new one. LocalProtection: domain, range or access rights do not match. LocalFormat: the key was not prepared.
+    /// new one. Has no effect if the window was removed. LocalProtection: domain, range or access rights do not match.
+    /// LocalFormat: the key was not prepared.
     CompletionCode bind(std::uint32_t key, std::uint32_t domain, std::uint32_t connection) noexcept {
         const LockGuard lock(table().mutex());
         const auto node = prepared_.extract(key);
         if (node.empty()) return CompletionCode::LocalFormat;
         const Binding& binding = node.mapped();
+        if (binding.window == no_window) {
+            table().give_back(key);
+            return CompletionCode::Success;
+        }
         const auto window = windows_.find(binding.window);
         const std::optional<RegionView> region = table().find_region(binding.region);
         const bool shows = binding.length != 0;
@@ -112,6 +119,8 @@ protected:
 private:
     friend Table;
     Windows() = default;
+
+    static constexpr std::uint32_t no_window = 0;
 
     struct Window {
         std::uint32_t domain;

@@ -147,6 +147,12 @@ bool Nic::probe_unreliable() noexcept {
         .ok();
 }
 
+void Nic::progress(std::uint32_t queue_pair) noexcept {
+    const LockGuard lock(control());
+    if (const auto found = endpoints_.find(queue_pair); found != endpoints_.end())
+        (void)found->second->outstanding(QueueKind::Send);
+}
+
 void Nic::on_async_event(ibv_event_type type, std::uint32_t queue_pair, void* queue) noexcept {
     if (type == IBV_EVENT_DEVICE_FATAL || type == IBV_EVENT_CQ_ERR || type == IBV_EVENT_SRQ_ERR) {
         for (auto next = endpoints_.begin(); next != endpoints_.end();) {

@@ -57,6 +57,9 @@ public:
     Agent& agent() noexcept { return *agent_; }
     Mutex& control() noexcept VIADUCT_RETURNS_LOCK(agent_->control()) { return agent_->control(); }
 
+    /// Takes the completions of requests that a queue pair has executed. Takes the control lock.
+    void progress(std::uint32_t queue_pair) noexcept;
+
     // The control lock must be held for the functions below.
     std::map<std::uint16_t, std::unique_ptr<ListeningPort>>& ports() noexcept { return ports_; }
     void add(std::uint32_t queue_pair, Endpoint& endpoint) { endpoints_.insert_or_assign(queue_pair, &endpoint); }

@@ -118,7 +118,10 @@ Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(std::shared_ptr<Nic> 
     return made;
 }
 
-MemoryRegion::~MemoryRegion() { nic_->regions().erase(key()); }
+MemoryRegion::~MemoryRegion() {
+    nic_->windows().remove_released(*region_);
+    nic_->regions().erase(key());
+}
 
 void MemoryRegion::enter(const ProtectionDomain& domain, Access access, int flags) {
     const bool hardware_writes = (flags & IBV_ACCESS_LOCAL_WRITE) != 0;

@@ -47,6 +47,7 @@ int WindowTable::bind(Number number, ibv_qp* queue_pair, ibv_mw_bind& bind, std:
     }
     if (error != 0) return error;
     window.queue_pair = queue_pair->qp_num;
+    window.region = bind.bind_info.mr;
     window.bindable = !once;
     ++window.pending;
     return 0;
@@ -59,6 +60,12 @@ void WindowTable::finish(Number number, bool success) noexcept {
     Window& window = found->second;
     if (!success) window.bindable = false;
     if (--window.pending == 0 && window.release_requested) windows_.erase(found);
+}
+
+std::uint32_t WindowTable::binding_queue_pair(Number number) const noexcept {
+    const LockGuard lock(mutex_);
+    const auto found = windows_.find(number);
+    return found == windows_.end() || found->second.pending == 0 ? 0 : found->second.queue_pair;
 }
 
 void WindowTable::release_when_done(Number number) noexcept {
@@ -82,6 +89,12 @@ void WindowTable::remove_those_of(const ibv_qp& queue_pair) noexcept {
     });
 }
 
+void WindowTable::remove_released(const ibv_mr& region) noexcept {
+    const LockGuard lock(mutex_);
+    std::erase_if(windows_,
+                  [&](const auto& item) { return item.second.release_requested && item.second.region == &region; });
+}
+
 Result<std::unique_ptr<MemoryWindow>> MemoryWindow::create(std::shared_ptr<Nic> nic, const ProtectionDomain& domain,
                                                            WindowScope scope) {
     const ibv_mw_type type = scope == WindowScope::Domain ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2;
@@ -93,7 +106,12 @@ Result<std::unique_ptr<MemoryWindow>> MemoryWindow::create(std::shared_ptr<Nic> 
     return window;
 }
 
-MemoryWindow::~MemoryWindow() { nic_->windows().remove(number_); }
+/// If the hardware window was destroyed before a bind is executed, the bind would fail.
+MemoryWindow::~MemoryWindow() {
+    const std::uint32_t binding = nic_->windows().binding_queue_pair(number_);
+    if (binding != 0) nic_->progress(binding);
+    nic_->windows().release_when_done(number_);
+}
 
 Result<WindowTable::Number> MemoryWindow::prepare(const ibv_qp& queue_pair) {
     if (nic_->windows().is_bindable(number_, queue_pair)) return number_;

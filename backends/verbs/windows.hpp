@@ -34,8 +34,15 @@ public:
     int bind(Number number, ibv_qp* queue_pair, ibv_mw_bind& bind, std::uint32_t& key) noexcept;
     void finish(Number number, bool success) noexcept;
 
+    /// Returns the number of the queue pair in which a bind is in progress, or 0.
+    std::uint32_t binding_queue_pair(Number number) const noexcept;
+
     /// Destroys a window now or, if a bind is in progress, when that completes.
     void release_when_done(Number number) noexcept;
+
+    /// Destroys the windows that wait for the completion of a bind to a region, which could not be destroyed before
+    /// them.
+    void remove_released(const ibv_mr& region) noexcept;
     void remove(Number number) noexcept;
 
     /// Destroys the windows that belong to a queue pair, which cannot be destroyed before them.
@@ -44,8 +51,9 @@ public:
 private:
     struct Window {
         WindowOwner hardware;
-        std::uint32_t queue_pair = 0;  // of the last bind
-        std::uint32_t pending = 0;     // number of binds in progress
+        std::uint32_t queue_pair = 0;    // of the last bind
+        const ibv_mr* region = nullptr;  // of the last bind
+        std::uint32_t pending = 0;       // number of binds in progress
         bool bindable = true;
         bool release_requested = false;
     };

@@ -83,6 +83,28 @@ TEST_CASE_METHOD(EveryBackend, "windows: a key ends with the next bind or with t
     ends([](Stage& stage) { stage.window.reset(); });
 }
 
+TEST_CASE_METHOD(EveryBackend, "windows: a window may be destroyed before its bind is executed") {
+    for (const WindowScope scope : scopes_of(near)) {
+        CAPTURE(static_cast<int>(scope));
+        Stage stage(near, far, scope);
+        const Buffer much(near, 1 << 20);
+        const Buffer copy(far, 1 << 20);
+        const Sge piece = copy.sge();
+        stage.server().post(read_of(1, piece, much.remote()));
+        BindRequest request = part_of(2, stage.theirs, 64, 64);
+        request.fence = true;  // behind the read
+        must(stage.server().endpoint->bind(*stage.window, request));
+        const RemoteAddress shown = stage.at(64);
+        stage.window.reset();
+        CHECK(stage.server().sent().code == CompletionCode::Success);
+        const Completion bound = stage.server().sent();
+        CHECK(bound.context == 2);
+        CHECK(bound.code == CompletionCode::Success);
+        exchange(stage.client(), stage.server());
+        CHECK(stage.write(shown) == CompletionCode::RemoteProtection);
+    }
+}
+
 TEST_CASE_METHOD(EveryBackend, "windows: can be bound again after they were unbound") {
     for (const WindowScope scope : scopes_of(near)) {
         CAPTURE(static_cast<int>(scope));

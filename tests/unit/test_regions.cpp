@@ -147,6 +147,9 @@ TEST_CASE("regions: a window of an endpoint serves one connection") {
     CHECK_FALSE(one.reads(key, 0, 8));
 
     key = bind();
+    const std::uint32_t late = one.prepare(window, 0, 8);
     one.regions.remove_window(window);
     CHECK_FALSE(one.reads(key, 0, 8));
+    CHECK(one.regions.bind(late, domain, connection) == CompletionCode::Success);
+    CHECK_FALSE(one.reads(late, 0, 8));
 }

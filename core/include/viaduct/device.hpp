@@ -102,7 +102,7 @@ private:
 
 /// Gives peers access to a part of a region, by a key of its own and with access rights of its own. A new window gives
 /// access to nothing; Endpoint::bind() changes that. The caller ensures that the region exists as long as the window is
-/// bound to it. Destroying the window invalidates its key.
+/// bound to it. Destroying the window invalidates its key, and that of a bind in progress when it completes.
 class VIADUCT_EXPORT MemoryWindow {
 public:
     /// Unsupported: the device has no windows of this scope.

@@ -368,6 +368,20 @@ TEST(rmr_free__before_the_completion) {
     pair_close(&pair);
 }
 
+TEST(rmr_free__before_the_bind) {
+    Pair pair = connected_pair_here((Options){0});
+    DAT_RMR_HANDLE rmr = new_rmr(pair.client->pz);
+    CHECK_OK(
+        post(pair.client, (Work){.operation = READ, .at = RECV_AT, .to = SEND_AT, .length = 256 * 1024, .cookie = 6}));
+    CHECK_OK(bind_here(pair.client, rmr, 7, DAT_COMPLETION_BARRIER_FENCE_FLAG));
+    CHECK_OK(dat_rmr_free(rmr));
+    EXPECT_DONE(pair.client, 6);
+    expect_bound(pair.client, rmr, 7);
+    CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = 8}));
+    EXPECT_DONE(pair.client, 8);
+    pair_close(&pair);
+}
+
 /* ---- Regions that a window may expose cannot be freed -------------------------------------------------------------
  */
 
