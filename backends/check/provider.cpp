@@ -209,22 +209,17 @@ public:
         }
     }
 
+    /// One thread at a time: a completion frees the records of earlier requests that were not signaled, of which
+    /// another thread may have polled a failure. Connections that are destroyed are kept until a poll finds no more.
     std::size_t poll(std::span<Completion> out) noexcept override {
-        const Polling polling(*this);
+        const LockGuard lock(polling_);
+        const std::size_t dead = state->has_dead ? tracker_.dead_of(*state) : 0;
         const std::size_t count = inner().poll(out);
         for (Completion& completion : out.first(count)) take(completion);
-        if (count < out.size()) polling.found_no_more();
+        if (dead != 0 && count < out.size()) tracker_.forget(*state, dead);
         return count;
     }
-    bool poll_one(Completion& out) noexcept override {
-        const Polling polling(*this);
-        if (inner().poll_one(out)) {
-            take(out);
-            return true;
-        }
-        polling.found_no_more();
-        return false;
-    }
+    bool poll_one(Completion& out) noexcept override { return poll({&out, 1}) != 0; }
     Status resize(std::uint32_t capacity) noexcept override {
         const Status status = inner().resize(capacity);
         if (status.ok()) state->capacity = capacity;
@@ -234,26 +229,6 @@ public:
     const std::unique_ptr<CompletionState> state;
 
 private:
-    /// Connections that are destroyed are kept until a poll finds nothing, and no other thread has found something.
-    class Polling {
-    public:
-        explicit Polling(CompletionQueue& queue) noexcept : queue_(queue) {
-            ++queue.state->polls;
-            if (queue.state->has_dead.load(std::memory_order_acquire)) dead_ = queue.tracker_.dead_of(*queue.state);
-        }
-        ~Polling() { --queue_.state->polls; }
-        Polling(const Polling&) = delete;
-        Polling& operator=(const Polling&) = delete;
-
-        void found_no_more() const noexcept {
-            if (dead_ != 0 && queue_.state->polls == 1) queue_.tracker_.forget(*queue_.state, dead_);
-        }
-
-    private:
-        CompletionQueue& queue_;
-        std::size_t dead_ = 0;
-    };
-
     void take(Completion& completion) noexcept {
         Record& record = record_of(completion);
         tracker_.arrived(connection_of(completion), record, completion);
@@ -263,6 +238,7 @@ private:
 
     Tracker& tracker_;
     const std::uint32_t generation_;
+    Mutex polling_;
 };
 
 // ---- Requests -------------------------------------------------------------------------------------------------------

@@ -85,7 +85,6 @@ struct CompletionState {
     std::uint32_t capacity = 0;
     std::uint32_t outstanding = 0;
     bool is_told = false;
-    std::atomic<int> polls{0};
     std::atomic<bool> has_dead{false};
     std::list<std::shared_ptr<Connection>> dead;  // destroyed; their completions may be in the queue
 };
