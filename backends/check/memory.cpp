@@ -81,18 +81,10 @@ struct ProtectedPages {
     std::atomic<std::size_t> bytes{0};
 };
 std::array<ProtectedPages, 1024> protected_pages;
-struct sigaction before;
 std::atomic<OnTouch> touched{nullptr};
 
-void pass_on(int signal, siginfo_t* info, void* context) noexcept {
-    const struct sigaction& action = before;
-    if ((action.sa_flags & SA_SIGINFO) != 0) return action.sa_sigaction(signal, info, context);
-    if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) return action.sa_handler(signal);
-    ::signal(signal, SIG_DFL);  // the fault occurs again
-}
-
-void on_fault(int signal, siginfo_t* info, void* context) {
-    const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+bool permit_touch(const siginfo_t& fault, void* context) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(fault.si_addr);
     for (ProtectedPages& pages : protected_pages) {
         const std::uintptr_t begin = pages.begin.load(std::memory_order_acquire);
         if (begin == 0 || address < begin || address - begin >= pages.bytes.load(std::memory_order_relaxed)) continue;
@@ -103,22 +95,10 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 #else
         const bool writes = false;
 #endif
-        touched.load(std::memory_order_acquire)(info->si_addr, writes);
-        return;
+        touched.load(std::memory_order_acquire)(fault.si_addr, writes);
+        return true;
     }
-    pass_on(signal, info, context);
-}
-
-void catch_touches(OnTouch on_touch) noexcept {
-    touched.store(on_touch, std::memory_order_release);
-    struct sigaction current {};
-    sigaction(SIGSEGV, nullptr, &current);
-    if (current.sa_sigaction == on_fault) return;
-    struct sigaction action {};
-    action.sa_sigaction = on_fault;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    before = current;
-    sigaction(SIGSEGV, &action, nullptr);
+    return false;
 }
 
 }  // namespace
@@ -186,7 +166,10 @@ bool Shadows::grow(std::size_t order) noexcept try {
 Pages protect(std::byte* memory, std::uint32_t length, OnTouch on_touch) noexcept {
     const auto first = (reinterpret_cast<std::uintptr_t>(memory) + page_bytes - 1) / page_bytes * page_bytes;
     const auto end = (reinterpret_cast<std::uintptr_t>(memory) + length) / page_bytes * page_bytes;
-    if (end <= first) return {};
+    if (end <= first || !catches_faults) return {};
+    touched.store(on_touch, std::memory_order_release);
+    first_look.store(permit_touch, std::memory_order_release);
+    catch_faults();
     const LockGuard lock(memory_lock);
     ProtectedPages* vacant = nullptr;
     for (ProtectedPages& pages : protected_pages) {
@@ -197,7 +180,6 @@ Pages protect(std::byte* memory, std::uint32_t length, OnTouch on_touch) noexcep
             return {};
     }
     if (vacant == nullptr) return {};
-    catch_touches(on_touch);
     vacant->bytes.store(end - first, std::memory_order_relaxed);
     vacant->begin.store(first, std::memory_order_release);
     const Pages pages{reinterpret_cast<std::byte*>(first), end - first};

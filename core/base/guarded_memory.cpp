@@ -85,6 +85,8 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
 
 void on_fault(int signal, siginfo_t* info, void* context) {
     if (info->si_code > 0) {
+        auto* const look = first_look.load(std::memory_order_acquire);
+        if (signal == SIGSEGV && look != nullptr && look(*info, context)) return;
         if (divert(context)) return;
         if (auto* const place = std::exchange(recovery, nullptr)) _longjmp(*place, 1);
     }
@@ -93,6 +95,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
+std::atomic<bool (*)(const siginfo_t& fault, void* context) noexcept> first_look{nullptr};
 thread_local constinit std::jmp_buf* recovery = nullptr;
 
 void catch_faults(FaultTable& table) noexcept {

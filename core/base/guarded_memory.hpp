@@ -4,7 +4,9 @@
 // (docs/adr/0029-memory-that-goes-away.md).
 #pragma once
 
+#include <atomic>
 #include <csetjmp>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -54,6 +56,10 @@ extern "C" {
 /// handler for SIGSEGV and SIGBUS; a fault elsewhere gets the handler that the program had installed before. If the
 /// program replaces the handler later, all faults are the program's until the next call. Thread-safe.
 VIADUCT_EXPORT void catch_faults(FaultTable& table = own_faults) noexcept;
+
+/// What the handler asks first if SIGSEGV is the fault of a thread, unless it is null: true if the instruction can be
+/// repeated.
+extern std::atomic<bool (*)(const siginfo_t& fault, void* context) noexcept> first_look;
 
 /// Where the handler continues if this thread faults. Of all libraries.
 VIADUCT_EXPORT extern thread_local constinit std::jmp_buf* recovery [[gnu::tls_model("initial-exec")]];

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The checker: programs with one mistake each, and correct ones, for each API, with the fixture of the plugin."""
+import ctypes
+import faulthandler
 import os
 import pathlib
 import re
@@ -8,6 +10,7 @@ import subprocess
 
 import pytest
 from viaduct import core
+from viaduct.pytest_plugin import PeerFailed, connected
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build/release"))
 HOST = os.environ.get("TEST_HOST", "127.0.0.1")
@@ -107,7 +110,6 @@ def test_a_missing_flush(viaduct_check, run, tmp_path):
 
 
 def send_and_change(_link):
-    from viaduct.pytest_plugin import connected  # in the second process
     with core.Device() as device:
         pair = connected(device)
         memory = device.register(16)
@@ -123,6 +125,22 @@ def test_second_processes_are_checked(viaduct_check, peer_process):
     peer_process(send_and_change).result()
     report, = viaduct_check.reports()
     assert report.check == "sends" and report.text.startswith("post_send(0x"), report
+
+
+def fault_with_two_devices(_link):
+    faulthandler.enable()
+    with core.Device() as device:
+        endpoint, region = device.endpoint(), device.register(3 * 4096)
+        endpoint.post_receive(region[:])
+        with core.Device():
+            ctypes.string_at(0)
+
+
+def test_the_program_gets_its_faults(viaduct_check, peer_process, capfd):
+    viaduct_check("pages")
+    with pytest.raises(PeerFailed, match="SIGSEGV"):
+        peer_process(fault_with_two_devices).result()
+    assert "Fatal Python error: Segmentation fault" in capfd.readouterr().err
 
 
 def test_reports_fail_a_test(pytester):
