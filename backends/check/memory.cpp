@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "core/base/guarded_memory.hpp"
 #include "core/base/unique_fd.hpp"
@@ -81,6 +82,9 @@ struct ProtectedPages {
     std::atomic<std::size_t> bytes{0};
 };
 std::array<ProtectedPages, 1024> protected_pages;
+std::atomic<std::uint64_t> unprotections{0};
+/// Their number when this thread last had a fault elsewhere.
+thread_local constinit std::uint64_t known_unprotections [[gnu::tls_model("initial-exec")]] = 0;
 std::atomic<OnTouch> touched{nullptr};
 
 bool permit_touch(const siginfo_t& fault, void* context) noexcept {
@@ -98,7 +102,9 @@ bool permit_touch(const siginfo_t& fault, void* context) noexcept {
         touched.load(std::memory_order_acquire)(fault.si_addr, writes);
         return true;
     }
-    return false;
+    // The message may have arrived since the fault.
+    const std::uint64_t now = unprotections.load(std::memory_order_acquire);
+    return fault.si_code == SEGV_ACCERR && std::exchange(known_unprotections, now) != now;
 }
 
 }  // namespace
@@ -191,6 +197,7 @@ Pages protect(std::byte* memory, std::uint32_t length, OnTouch on_touch) noexcep
 void unprotect(const Pages& wanted) noexcept {
     const LockGuard lock(memory_lock);
     mprotect(wanted.begin, wanted.bytes, PROT_READ | PROT_WRITE);
+    ++unprotections;
     for (ProtectedPages& pages : protected_pages)
         if (pages.begin.load(std::memory_order_relaxed) == reinterpret_cast<std::uintptr_t>(wanted.begin))
             pages.begin.store(0, std::memory_order_release);
