@@ -192,14 +192,12 @@ public:
                     const backend::CompletionQueueInit& init)
         : forwarding::CompletionQueue(std::move(inner)),
           state(std::make_unique<CompletionState>()),
-          tracker_(scope.tracker),
-          generation_(tracker_.generation()) {
+          tracker_(scope.tracker) {
         state->observer = init.observer;
         state->capacity = init.capacity;
     }
 
     ~CompletionQueue() override {
-        if (generation_ != tracker_.generation()) return;
         Completion completion;
         while (inner().poll_one(completion)) {
             Record& record = record_of(completion);
@@ -237,7 +235,6 @@ private:
     }
 
     Tracker& tracker_;
-    const std::uint32_t generation_;
     Mutex polling_;
 };
 

@@ -95,12 +95,15 @@ void Connection::on_failed_request(const FailedRequest& failed) noexcept {
 
 RequestTerms Connection::terms_of(const FailedRequest& request) const noexcept { return observer->terms_of(request); }
 
+/// A child neither uses nor destroys what it inherits.
 void Tracker::renew(void* state) noexcept {
     auto& tracker = *static_cast<Tracker*>(state);
-    for (Connection* connection : tracker.connections_)
-        for (unsigned i = 0; i < check_names.size(); ++i) connection->told.add(static_cast<Check>(i));
     tracker.objects_.clear();
-    ++tracker.generation_;
+    tracker.connections_.clear();
+    tracker.targets_.clear();
+    tracker.longest_target_ = 0;
+    tracker.first_remote_ = nullptr;
+    tracker.posted_ = 0;
 }
 
 void Tracker::created(Kind kind, const void* object) noexcept try {

@@ -193,9 +193,6 @@ public:
     /// The process ends.
     void finish() noexcept;
 
-    /// Differs in a forked child, where what was inherited is not used any more.
-    std::uint32_t generation() const noexcept { return generation_; }
-
 private:
     struct Object {
         Kind kind;
@@ -228,8 +225,7 @@ private:
     Targets targets_;
     std::uint32_t longest_target_ = 0;
     Record* first_remote_ = nullptr;
-    std::string_view api_;  // the first call that posts
-    std::atomic<std::uint32_t> generation_{0};
+    std::string_view api_;                  // the first call that posts
     std::atomic<std::uint32_t> posted_{0};  // requests that are known
 };
 

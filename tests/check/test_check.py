@@ -127,6 +127,25 @@ def test_second_processes_are_checked(viaduct_check, peer_process):
     assert report.check == "sends" and report.text.startswith("post_send(0x"), report
 
 
+def fork_and_unmap(_link):
+    with core.Device() as device:
+        shared = device.shared_receive_queue()
+        endpoint = device.endpoint(shared_receives=shared)
+        region = device.register(4096)
+        shared.post_receive(region[:])
+        if (child := os.fork()) == 0:
+            ctypes.CDLL(None).munmap(ctypes.c_void_p(region.remote.address), ctypes.c_size_t(4096))
+            os._exit(0)
+        assert os.waitpid(child, 0) == (child, 0)
+        endpoint.close()
+        shared.close()
+
+
+def test_a_child_has_requests_of_its_parent(viaduct_check, peer_process):
+    viaduct_check()
+    peer_process(fork_and_unmap).result()
+
+
 def fault_with_two_devices(_link):
     faulthandler.enable()
     with core.Device() as device:
