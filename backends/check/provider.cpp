@@ -283,7 +283,9 @@ public:
         queue->depth = depth;
         queue->shadows = static_cast<const Domain&>(domain).shadows;
         queue->most_pieces = scope.device.attributes().max_sges;
+        tracker().opened(*queue);
     }
+    ~SharedReceiveQueue() override { tracker().closing(*queue); }
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
         return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
             const std::uint32_t count = queue->count;

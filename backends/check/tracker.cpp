@@ -67,6 +67,14 @@ Text name_of(const Record& record) noexcept {
     return Text("%s(%p), %s 0x%llx", terms.call, terms.handle, terms.context, number(terms.value));
 }
 
+/// No request of the queue is executed any more.
+void end(const Queue& queue) noexcept {
+    for (Record* record = queue.first; record != nullptr; record = record->next) {
+        record->ended = true;
+        if (queue.kind == QueueKind::Send) record->comparable = false;
+    }
+}
+
 const char* piece_word(const Record& record) noexcept {
     if (record.connection == nullptr || !record.connection->is_open) return "piece";
     return record.connection->observer->terms_of({.operation = record.operation, .why = {}}).piece;
@@ -100,6 +108,7 @@ void Tracker::renew(void* state) noexcept {
     auto& tracker = *static_cast<Tracker*>(state);
     tracker.objects_.clear();
     tracker.connections_.clear();
+    tracker.queues_.clear();
     tracker.targets_.clear();
     tracker.longest_target_ = 0;
     tracker.first_remote_ = nullptr;
@@ -122,6 +131,8 @@ void Tracker::destroyed(const void* object) noexcept {
 void Tracker::opened(Connection& connection) noexcept try {
     const RequestTerms terms = connection.observer->terms_of(FailedRequest{});
     connection.name = Text("%s %p", terms.object, terms.handle);
+    opened(connection.send);
+    opened(connection.receive);
     const LockGuard lock(mutex_);
     if (api_.empty()) api_ = terms.call;
     connections_.push_back(&connection);
@@ -129,22 +140,33 @@ void Tracker::opened(Connection& connection) noexcept try {
     return;
 }
 
+void Tracker::opened(Queue& queue) noexcept try {
+    const LockGuard lock(mutex_);
+    queues_.push_back(&queue);
+} catch (const std::bad_alloc&) {
+    return;
+}
+
 void Tracker::ended(Connection& connection) noexcept {
     const LockGuard lock(mutex_);
-    for (Queue* queue : {&connection.send, &connection.receive})
-        for (Record* record = queue->first; record != nullptr; record = record->next) {
-            record->ended = true;
-            if (queue->kind == QueueKind::Send) record->comparable = false;
-        }
+    end(connection.send);
+    end(connection.receive);
 }
 
 void Tracker::closing(Connection& connection) noexcept {
-    ended(connection);
+    closing(connection.send);
+    closing(connection.receive);
     const LockGuard lock(mutex_);
     check_waits(connection, {});
     tell_waits(connection);
     connection.is_open = false;
     std::erase(connections_, &connection);
+}
+
+void Tracker::closing(Queue& queue) noexcept {
+    const LockGuard lock(mutex_);
+    end(queue);
+    std::erase(queues_, &queue);
 }
 
 void Tracker::keep(CompletionState& completions, std::list<std::shared_ptr<Connection>>& connection) noexcept {
@@ -175,13 +197,12 @@ void Tracker::drop(Queue& queue) noexcept {
 
 // ---- Reports --------------------------------------------------------------------------------------------------------
 
-/// Reports a mistake with a request, unless there was one of the kind with this connection.
+/// Reports a mistake with a request, unless there was one of the kind with this connection or shared receive queue.
 void Tracker::tell_about(Check check, Record& record, const Text& what, const Record* earlier) noexcept {
     Connection* const connection = record.connection;
-    if (connection != nullptr) {
-        if (connection->told.has(check)) return;
-        connection->told.add(check);
-    }
+    CheckSpec& told = connection == nullptr ? record.queue->told : connection->told;
+    if (told.has(check)) return;
+    told.add(check);
     Report report{.check = check, .object = connection == nullptr ? Text() : connection->name, .what = name_of(record)};
     const Record& posted = earlier == nullptr ? record : *earlier;
     report.what.add(": %s", what.c_str());
@@ -569,20 +590,19 @@ void Tracker::released(const void* address, std::uint64_t length, const char* ho
     const auto* const begin = static_cast<const std::byte*>(address);
     if (!lock_patiently()) return;
     const LockGuard lock(mutex_, std::adopt_lock);
-    for (Connection* connection : connections_)
-        for (Queue* queue : {&connection->send, &connection->receive, connection->shared_receives.get()})
-            for (Record* record = queue == nullptr ? nullptr : queue->first; record != nullptr; record = record->next) {
-                if (record->ended || record->arrived) continue;
-                for (const Piece& piece : record->pieces) {
-                    if (piece.length == 0 || (key != 0 && piece.key != key) || !piece.overlaps(begin, length)) continue;
-                    record->comparable = false;
-                    record->is_lost = true;
-                    if (has(Check::Memory))
-                        tell_about(Check::Memory, *record,
-                                   Text("%u bytes at %p were %s before its completion", piece.length,
-                                        static_cast<void*>(piece.address), how));
-                }
+    for (const Queue* queue : queues_)
+        for (Record* record = queue->first; record != nullptr; record = record->next) {
+            if (record->ended || record->arrived || record->is_lost) continue;
+            for (const Piece& piece : record->pieces) {
+                if (piece.length == 0 || (key != 0 && piece.key != key) || !piece.overlaps(begin, length)) continue;
+                record->comparable = false;
+                record->is_lost = true;
+                if (has(Check::Memory))
+                    tell_about(Check::Memory, *record,
+                               Text("%u bytes at %p were %s before its completion", piece.length,
+                                    static_cast<void*>(piece.address), how));
             }
+        }
 }
 
 /// The caller of free(3) may hold a lock of the front-end for which a thread with this lock waits.

@@ -108,6 +108,7 @@ public:
     std::atomic<std::uint32_t> count{0};
     std::uint64_t posts = 0;
     bool is_full_told = false;
+    CheckSpec told;  // of a shared receive queue
     std::atomic<bool> is_posting{false};
     Mutex posting;  // so that records have the order of the requests
     Record* first = nullptr;
@@ -175,9 +176,11 @@ public:
     void known(Record& record) noexcept;
 
     void opened(Connection& connection) noexcept;
+    void opened(Queue& queue) noexcept;
     /// The connection has ended, so that no request of it is executed any more.
     void ended(Connection& connection) noexcept;
     void closing(Connection& connection) noexcept;
+    void closing(Queue& queue) noexcept;
     /// The endpoint is destroyed. Its completions may still be in the queues.
     void keep(CompletionState& completions, std::list<std::shared_ptr<Connection>>& connection) noexcept;
     void forget(CompletionState& completions, std::size_t count) noexcept;
@@ -222,6 +225,7 @@ private:
     Lock mutex_{renew, this};  // guards the members below, and all states
     std::map<const void*, Object> objects_;
     std::vector<Connection*> connections_;  // that are not destroyed
+    std::vector<Queue*> queues_;            // theirs, and shared receive queues
     Targets targets_;
     std::uint32_t longest_target_ = 0;
     Record* first_remote_ = nullptr;

@@ -146,6 +146,30 @@ def test_a_child_has_requests_of_its_parent(viaduct_check, peer_process):
     peer_process(fork_and_unmap).result()
 
 
+def deregister_shared_receives(_link):
+    with core.Device() as device:
+        for endpoints in 0, 2:
+            shared = device.shared_receive_queue()
+            sharing = [device.endpoint(shared_receives=shared) for _ in range(endpoints)]
+            region = device.register(4096)
+            for _ in range(3):
+                shared.post_receive(region[:])
+            region.close()
+            for endpoint in sharing:
+                endpoint.close()
+            shared.close()
+
+
+def test_shared_receives_are_reported_once(viaduct_check, peer_process):
+    viaduct_check("memory")
+    peer_process(deregister_shared_receives).result()
+    reports = viaduct_check.reports()
+    assert len(reports) == 2, reports
+    for report in reports:
+        assert report.text.startswith("a shared receive: 4096 bytes at 0x"), report
+        assert "were deregistered before its completion" in report.text
+
+
 def fault_with_two_devices(_link):
     faulthandler.enable()
     with core.Device() as device:
