@@ -401,6 +401,7 @@ private:
         const LockGuard lock(queue.posting);
         Record* const record = tracker().begin(queue, request.sges);
         if (record == nullptr) return {Code::NoResources, "out of memory"};
+        if (request.opcode == Opcode::AtomicWrite) record->pieces.clear();  // the post itself reads them
         record->operation = operation_of(request.opcode);
         record->context = request.context;
         record->signaled = request.signaled;

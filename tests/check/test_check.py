@@ -127,6 +127,21 @@ def test_second_processes_are_checked(viaduct_check, peer_process):
     assert report.check == "sends" and report.text.startswith("post_send(0x"), report
 
 
+def release_an_atomic_source(_link):
+    with core.Device() as device:
+        pair = connected(device)
+        source, target = device.register(8), device.register(8)
+        pair.client.post_atomic_write(source[:], target.remote)
+        source.close()
+        pair.client.wait_send(PATIENCE_S)
+
+
+@pytest.mark.parametrize("correct", [release_an_atomic_source])
+def test_correct_requests(viaduct_check, peer_process, correct):
+    viaduct_check()
+    peer_process(correct).result()
+
+
 def fork_and_unmap(_link):
     with core.Device() as device:
         shared = device.shared_receive_queue()
