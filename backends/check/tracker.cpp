@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "backends/check/place.hpp"
 #include "core/base/guarded_memory.hpp"
@@ -84,7 +85,7 @@ const char* piece_word(const Record& record) noexcept {
 
 Queue::~Queue() {
     tracker->drop(*this);
-    for (Record* record : spare) delete record;
+    while (spare != nullptr) delete std::exchange(spare, spare->next);
 }
 
 // ---- Connections and other objects ----------------------------------------------------------------------------------
@@ -219,10 +220,7 @@ Record* Tracker::begin(Queue& queue, std::span<const Sge> pieces) noexcept try {
     std::unique_ptr<Record> record;
     {
         const LockGuard lock(mutex_);
-        if (!queue.spare.empty()) {
-            record.reset(queue.spare.back());
-            queue.spare.pop_back();
-        }
+        if (queue.spare != nullptr) record.reset(std::exchange(queue.spare, queue.spare->next));
     }
     if (record == nullptr) record = std::make_unique<Record>();
     std::vector<Piece> room = std::move(record->pieces);
@@ -272,11 +270,7 @@ void Tracker::recycle(Record& record) noexcept {
     }
     if (record.shadow.memory != nullptr) Shadows::give_back(record.shadow);
     if (record.pages.begin != nullptr) unprotect(record.pages);
-    try {
-        queue.spare.push_back(&record);
-    } catch (const std::bad_alloc&) {
-        delete &record;
-    }
+    record.next = std::exchange(queue.spare, &record);
 }
 
 void Tracker::commit(Record& record, const SendRequest& request, bool fills_queue) noexcept {

@@ -113,7 +113,7 @@ public:
     Mutex posting;  // so that records have the order of the requests
     Record* first = nullptr;
     Record* last = nullptr;
-    std::vector<Record*> spare;
+    Record* spare = nullptr;  // linked by `next`
 };
 
 /// A write that no flush has made persistent yet.
