@@ -417,7 +417,10 @@ private:
         std::size_t posted = 0;
         const PostScope scope(*record);
         const Status status = inner().post_send({&inner_request, 1}, posted);
-        if (!status.ok()) tracker().cancel(*record);
+        if (!status.ok())
+            tracker().cancel(*record);
+        else if (tracker().has(Check::Flushes))
+            tracker().check_flushes(*record, request);
         return status;
     }
 

@@ -41,6 +41,20 @@ bool contains(const RemoteAddress& range, std::uint64_t bytes, const UnflushedWr
            write.remote.address + write.bytes <= range.address + bytes;
 }
 
+/// Cuts the writes where the range begins and ends, so that each part is within it or beside it.
+void cut(std::vector<UnflushedWrite>& writes, const RemoteAddress& range, std::uint64_t bytes) {
+    for (const std::uint64_t edge : {range.address, range.address + bytes})
+        for (std::size_t i = 0; i < writes.size(); ++i) {
+            UnflushedWrite rest = writes[i];
+            const std::uint64_t before = edge - rest.remote.address;
+            if (rest.remote.key != range.key || edge <= rest.remote.address || before >= rest.bytes) continue;
+            writes[i].bytes = before;
+            rest.remote.address = edge;
+            rest.bytes -= before;
+            writes.push_back(rest);
+        }
+}
+
 using KindNames = std::array<const char*, kinds>;  // by Kind, in the plural where that is not made with an s
 constexpr KindNames names_in_core{
     "endpoint", "listener", "memory window", "memory region", "shared receive queue", "protection domain", "device"};
@@ -152,6 +166,8 @@ void Tracker::ended(Connection& connection) noexcept {
     const LockGuard lock(mutex_);
     end(connection.send);
     end(connection.receive);
+    connection.unflushed.clear();
+    connection.persistent_keys.clear();
 }
 
 void Tracker::closing(Connection& connection) noexcept {
@@ -199,7 +215,7 @@ void Tracker::drop(Queue& queue) noexcept {
 // ---- Reports --------------------------------------------------------------------------------------------------------
 
 /// Reports a mistake with a request, unless there was one of the kind with this connection or shared receive queue.
-void Tracker::tell_about(Check check, Record& record, const Text& what, const Record* earlier) noexcept {
+void Tracker::tell_about(Check check, const Record& record, const Text& what, const Record* earlier) noexcept {
     Connection* const connection = record.connection;
     CheckSpec& told = connection == nullptr ? record.queue->told : connection->told;
     if (told.has(check)) return;
@@ -279,7 +295,6 @@ void Tracker::commit(Record& record, const SendRequest& request, bool fills_queu
     record.remote = request.remote;
     if (reads_pieces(record.operation)) check_sources(record, request.fence);
     if (record.is_remote && has(Check::Order)) check_order(record, request.fence);
-    if (has(Check::Flushes)) check_flushes(record, request);
     if (returns_data(record.operation)) add_targets(record);
     link(record);
     check_room(record, fills_queue);
@@ -475,19 +490,21 @@ void Tracker::check_order(Record& record, bool fenced) noexcept {
 }
 
 /// A message tells the peer that data are there. If the program makes data persistent, those should be, too.
-void Tracker::check_flushes(Record& record, const SendRequest& request) noexcept try {
+void Tracker::check_flushes(const Record& record, const SendRequest& request) noexcept try {
+    const LockGuard lock(mutex_);
     Connection& connection = *record.connection;
     auto& writes = connection.unflushed;
     constexpr std::size_t most = 1024;
     switch (request.opcode) {
         case Opcode::RdmaWrite:
         case Opcode::AtomicWrite:
-            if (writes.size() == most) writes.erase(writes.begin(), writes.begin() + most / 2);
-            writes.push_back({request.remote, record.bytes, record.queue->posts + 1, record.place, false});
+            if (writes.size() >= most) writes.erase(writes.begin(), writes.end() - most / 2);
+            if (record.bytes != 0) writes.push_back({request.remote, record.bytes, record.number, record.place, false});
             if (!request.with_immediate) return;
             break;
         case Opcode::Flush:
             if (request.flush_to == FlushTarget::Persistence) {
+                cut(writes, request.remote, request.flush_bytes);
                 std::erase_if(writes,
                               [&](const auto& write) { return contains(request.remote, request.flush_bytes, write); });
                 auto& keys = connection.persistent_keys;

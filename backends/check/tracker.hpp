@@ -116,7 +116,7 @@ public:
     Record* spare = nullptr;  // linked by `next`
 };
 
-/// A write that no flush has made persistent yet.
+/// A write, or a part of one, that no flush has made persistent yet.
 struct UnflushedWrite {
     RemoteAddress remote;
     std::uint64_t bytes;
@@ -166,6 +166,8 @@ public:
     bool commit(Record& record, bool fills_queue) noexcept;
     void add_sums(Record& record) noexcept;
     void cancel(Record& record) noexcept;
+    /// The backend has taken the request. Until the next post to the queue, the record says what it is.
+    void check_flushes(const Record& record, const SendRequest& request) noexcept;
     void overlapping_posts(Connection& connection, QueueKind kind) noexcept;
 
     /// A completion is in a queue, or was taken from it; the latter implies the former.
@@ -202,7 +204,7 @@ private:
         const void* place;
     };
 
-    void tell_about(Check check, Record& record, const Text& what, const Record* earlier = nullptr) noexcept;
+    void tell_about(Check check, const Record& record, const Text& what, const Record* earlier = nullptr) noexcept;
     void compare(Record& record) noexcept;
     void deliver(Record& record, std::uint32_t bytes) noexcept;
     void link(Record& record) noexcept;
@@ -211,7 +213,6 @@ private:
     void remove_targets(Record& record) noexcept;
     void check_sources(Record& record, bool fenced) noexcept;
     void check_order(Record& record, bool fenced) noexcept;
-    void check_flushes(Record& record, const SendRequest& request) noexcept;
     void check_room(Record& record, bool fills_queue) noexcept;
     bool lock_patiently() noexcept VIADUCT_TRY_ACQUIRE(true, mutex_);
     void check_waits(Connection& connection, Clock::duration took) noexcept;

@@ -127,19 +127,69 @@ def test_second_processes_are_checked(viaduct_check, peer_process):
     assert report.check == "sends" and report.text.startswith("post_send(0x"), report
 
 
-def release_an_atomic_source(_link):
+def release_an_atomic_source(device, pair):
+    source, target = device.register(8), device.register(8)
+    pair.client.post_atomic_write(source[:], target.remote)
+    source.close()
+    pair.client.wait_send(PATIENCE_S)
+
+
+def write(pair, memory, remote):
+    pair.client.post_write(memory[64:128], remote)
+    pair.client.wait_send(PATIENCE_S)
+
+
+def flush(pair, remote, nbytes):
+    pair.client.post_flush(remote, nbytes, persistent=True)
+    pair.client.wait_send(PATIENCE_S)
+
+
+def announce(pair, memory):
+    pair.server.post_receive(memory[:64])
+    pair.client.post_send()
+    pair.client.wait_send(PATIENCE_S)
+    pair.server.wait_receive(PATIENCE_S)
+
+
+def flush_in_parts(device, pair):
+    memory, target = device.register(128), device.register(64)
+    write(pair, memory, target.remote)
+    for offset in 16, 0, 32:
+        flush(pair, target.remote + offset, 32)
+    announce(pair, memory)
+
+
+def announce_with_a_write(device, pair):
+    memory, target = device.register(128), device.register(64)
+    write(pair, memory, target.remote)
+    flush(pair, target.remote, 64)
+    pair.server.post_receive(memory[:64])
+    pair.client.post_write((), target.remote, immediate=5)
+    pair.client.wait_send(PATIENCE_S)
+    pair.server.wait_receive(PATIENCE_S)
+
+
+def connect_again(device, pair):
+    memory, target = device.register(128), device.register(128)
+    write(pair, memory, target.remote)
+    pair.client.disconnect()
+    pair.server.next_event(PATIENCE_S)
+    pair.server.disconnect()
+    connected(device, *pair)
+    write(pair, memory, target.remote + 64)
+    flush(pair, target.remote + 64, 64)
+    announce(pair, memory)
+
+
+def run_connected(_link, program):
     with core.Device() as device:
-        pair = connected(device)
-        source, target = device.register(8), device.register(8)
-        pair.client.post_atomic_write(source[:], target.remote)
-        source.close()
-        pair.client.wait_send(PATIENCE_S)
+        program(device, connected(device))
 
 
-@pytest.mark.parametrize("correct", [release_an_atomic_source])
-def test_correct_requests(viaduct_check, peer_process, correct):
+@pytest.mark.parametrize("program", [release_an_atomic_source, flush_in_parts, announce_with_a_write, connect_again])
+def test_correct_requests(viaduct_check, peer_process, program):
     viaduct_check()
-    peer_process(correct).result()
+    peer_process(run_connected, program).result()
 
 
 def fork_and_unmap(_link):
