@@ -332,10 +332,11 @@ void Tracker::arrived(Connection& connection, Record& record, const Completion& 
     record.connection = &connection;
     record.succeeded = completion.code == CompletionCode::Success;
     if (record.pages.begin != nullptr) unprotect(std::exchange(record.pages, {}));
-    if (record.succeeded && record.queue->kind == QueueKind::Receive) compare(record);
+    // Not an RDMA write with immediate data, whose data may be meant for the same memory.
+    const bool is_message = record.succeeded && completion.operation == CompletedOperation::Receive;
+    if (is_message) compare(record);
     if (record.shadow.memory == nullptr) return;
-    if (record.succeeded && !record.is_lost && completion.operation == CompletedOperation::Receive)
-        deliver(record, completion.bytes);
+    if (is_message && !record.is_lost) deliver(record, completion.bytes);
     Shadows::give_back(std::exchange(record.shadow, {}));
 }
 

@@ -169,6 +169,14 @@ def announce_with_a_write(device, pair):
     pair.server.wait_receive(PATIENCE_S)
 
 
+def write_to_a_receive(device, pair):
+    memory = device.register(128)
+    pair.server.post_receive(memory[:64])
+    pair.client.post_write(memory[64:], memory.remote, immediate=5)
+    pair.client.wait_send(PATIENCE_S)
+    pair.server.wait_receive(PATIENCE_S)
+
+
 def connect_again(device, pair):
     memory, target = device.register(128), device.register(128)
     write(pair, memory, target.remote)
@@ -186,7 +194,8 @@ def run_connected(_link, program):
         program(device, connected(device))
 
 
-@pytest.mark.parametrize("program", [release_an_atomic_source, flush_in_parts, announce_with_a_write, connect_again])
+@pytest.mark.parametrize("program", [release_an_atomic_source, flush_in_parts, announce_with_a_write,
+                                     write_to_a_receive, connect_again])
 def test_correct_requests(viaduct_check, peer_process, program):
     viaduct_check()
     peer_process(run_connected, program).result()
