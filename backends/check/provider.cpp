@@ -173,12 +173,13 @@ public:
 bool on_completion(const Completion& completion) noexcept {
     Connection& connection = connection_of(completion);
     Record& record = record_of(completion);
-    of_process->arrived(connection, record, completion);
-    Queue& queue = completion.queue() == QueueKind::Send ? connection.send : connection.receive;
+    const Queue& queue = completion.queue() == QueueKind::Send ? connection.send : connection.receive;
     const CompletionObserver observer = queue.completions->observer;
-    if (observer == nullptr || !observer(named(completion))) return false;
-    if (&record != in_post) of_process->known(record);
-    return true;
+    const bool is_known = observer != nullptr && &record != in_post;  // before the observer tells the program
+    of_process->arrived(connection, record, completion, is_known);
+    if (observer != nullptr && observer(named(completion))) return true;
+    if (is_known) of_process->not_known(record);
+    return false;
 }
 
 class Channel final : public forwarding::Channel {

@@ -326,10 +326,11 @@ void Tracker::cancel(Record& record) noexcept {
     recycle(record);
 }
 
-void Tracker::arrived(Connection& connection, Record& record, const Completion& completion) noexcept {
+void Tracker::arrived(Connection& connection, Record& record, const Completion& completion, bool is_known) noexcept {
     const LockGuard lock(mutex_);
     if (std::exchange(record.arrived, true)) return;
     record.connection = &connection;
+    record.is_known = is_known;
     record.succeeded = completion.code == CompletionCode::Success;
     if (record.pages.begin != nullptr) unprotect(std::exchange(record.pages, {}));
     // Not an RDMA write with immediate data, whose data may be meant for the same memory.
@@ -340,10 +341,9 @@ void Tracker::arrived(Connection& connection, Record& record, const Completion& 
     Shadows::give_back(std::exchange(record.shadow, {}));
 }
 
-void Tracker::known(Record& record) noexcept {
+void Tracker::not_known(Record& record) noexcept {
     const LockGuard lock(mutex_);
-    record.is_known = true;
-    remove_targets(record);
+    record.is_known = false;
 }
 
 void Tracker::taken(Record& record) noexcept {
@@ -441,7 +441,7 @@ Record* Tracker::find_target(const Piece& piece, const Record& except) const noe
     for (auto target = targets_.upper_bound(first); target != targets_.end(); ++target) {
         if (target->first >= piece.address + piece.length) break;
         Record& other = *target->second;
-        if (&other == &except || other.ended) continue;
+        if (&other == &except || other.ended || other.is_known) continue;
         for (const Piece& part : other.pieces)
             if (part.overlaps(piece.address, piece.length)) return &other;
     }

@@ -66,7 +66,7 @@ struct Record {
     bool signaled = true;
     bool comparable = false;  // the sums of the pieces have to stay what they are
     bool arrived = false;     // the completion was seen
-    bool is_known = false;    // see Tracker::known()
+    bool is_known = false;    // to the program, before the completion was taken; see Tracker::arrived()
     bool succeeded = false;
     bool ended = false;      // the connection has ended since it was posted
     bool is_lost = false;    // the memory is gone
@@ -170,12 +170,12 @@ public:
     void check_flushes(const Record& record, const SendRequest& request) noexcept;
     void overlapping_posts(Connection& connection, QueueKind kind) noexcept;
 
-    /// A completion is in a queue, or was taken from it; the latter implies the former.
-    void arrived(Connection& connection, Record& record, const Completion& completion) noexcept;
+    /// A completion is in a queue, or was taken from it; the latter implies the former. If `is_known`, the program may
+    /// know of it from now on, although it has not taken it yet: its descriptor says so.
+    void arrived(Connection& connection, Record& record, const Completion& completion, bool is_known = false) noexcept;
+    void not_known(Record& record) noexcept;
     void taken(Record& record) noexcept;
     void nobody_took(Record& record) noexcept;
-    /// The program may know of the completion, although it has not taken it yet: its descriptor says so.
-    void known(Record& record) noexcept;
 
     void opened(Connection& connection) noexcept;
     void opened(Queue& queue) noexcept;
