@@ -228,13 +228,17 @@ Result<std::string> ask_process(const ProcessInfo& process, std::chrono::millise
 }
 
 Result<std::string> ask_process(pid_t pid, std::chrono::milliseconds at_most) {
-    // The number may belong to several processes, in different PID namespaces.
+    Status failure(Code::NoListener, "there is no such process, or it has no open device");
+    // The number may belong to several processes, in different PID namespaces, and other users may take the name.
     for (const ProcessInfo& process : find_processes()) {
         if (process.pid != pid) continue;
         auto answer = ask_process(process, at_most);
-        if (answer.status().code() != Code::NoListener) return answer;
+        if (answer.status().code() == Code::PermissionDenied)
+            failure = answer.status();
+        else if (answer.status().code() != Code::NoListener)
+            return answer;
     }
-    return Status(Code::NoListener, "there is no such process, or it has no open device");
+    return failure;
 }
 
 }  // namespace viaduct

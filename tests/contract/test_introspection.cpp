@@ -121,15 +121,22 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "introspection: only processes wi
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "introspection: other users are refused") {
     if (geteuid() != 0 || own_host() != 0) return;  // requires the privilege to change the user
     const auto owner = [&](Wire& wire) {
-        Node node(*provider());
         wire.send(getpid());
+        wire.await();
+        Node node(*provider());
+        wire.notify();
         wire.await();
         require(ask(getpid()).at("devices").size() == 1, "an answer to this user");
     };
     const auto stranger = [](Wire& wire) {
         const auto pid = wire.receive<pid_t>();
-        const ProcessInfo process{.pid = pid, .name = socket_of(pid)};
+        const AbstractAddress name(socket_of(pid));
+        const ProcessInfo process{.pid = pid, .name = socket_of(pid) + ".1"};
         become_nobody();
+        const UniqueFd taken(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        require(bind(taken.get(), name.get(), name.size()) == 0 && listen(taken.get(), 8) == 0, "the name");
+        wire.notify();
+        wire.await();
         require(find_processes().empty(), "processes of this user");
         require(ask_process(process).status().code() == Code::PermissionDenied, "a question to another user");
         const UniqueFd socket = connect_to(process.name);
