@@ -14,6 +14,7 @@
 #include "tools/info/info.hpp"
 #include "tools/info/processes.hpp"
 #include "tools/measure/error.hpp"
+#include "viaduct/deadline.hpp"
 #include "viaduct/introspection.hpp"
 
 namespace viaduct::info {
@@ -83,8 +84,11 @@ Json ask_one(const std::string& wanted) {
 
 Json ask_all() {
     Json answers = Json::array();
+    const Deadline deadline = Deadline::after(std::chrono::seconds(2));  // for all that are stopped
+    constexpr int least_ms = 100;                                        // for each of the others, which answer at once
     for (const ProcessInfo& process : ::viaduct::find_processes()) {
-        const auto answer = ask_process(process);
+        const auto answer =
+            ask_process(process, std::chrono::milliseconds(std::max(deadline.poll_timeout_ms(), least_ms)));
         if (answer.ok())
             answers.push_back(parse(answer.value()));
         else
