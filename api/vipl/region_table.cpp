@@ -42,6 +42,10 @@ RegionTable::Slot* RegionTable::Slots::find(std::uint32_t key) noexcept {
 RegionTable::Slot& RegionTable::Slots::insert(MemoryRegion* region) noexcept {
     std::size_t index = home(region->key());
     while (at[index].region.load(std::memory_order_relaxed) != nullptr) index = (index + 1) & mask;
+    DescriptorMemory& memory = at[index].descriptors;
+    memory.domain.store(region->domain().get(), std::memory_order_relaxed);
+    memory.begin.store(reinterpret_cast<std::uintptr_t>(region->address()), std::memory_order_relaxed);
+    memory.room.store(region->length() - sizeof(VIP_CONTROL_SEGMENT), std::memory_order_relaxed);
     at[index].key.store(region->key(), std::memory_order_release);
     at[index].region.store(region, std::memory_order_release);
     return at[index];
@@ -55,23 +59,14 @@ const DescriptorMemory* RegionTable::find_for_descriptor(std::uint32_t key) noex
     slot = generations_.back()->find(key);
     const MemoryRegion* region = slot == nullptr ? nullptr : slot->region.load(std::memory_order_relaxed);
     if (region == nullptr || region->length() < sizeof(VIP_CONTROL_SEGMENT)) return nullptr;
-    expect_descriptors(*slot);
+    slot->descriptors.key.store(key, std::memory_order_release);
     return &slot->descriptors;
 }
 
-/// The slot has a region.
-void RegionTable::expect_descriptors(Slot& slot) noexcept {
-    const MemoryRegion& region = *slot.region.load(std::memory_order_relaxed);
-    slot.descriptors.domain.store(region.domain().get(), std::memory_order_relaxed);
-    slot.descriptors.begin.store(reinterpret_cast<std::uintptr_t>(region.address()), std::memory_order_relaxed);
-    slot.descriptors.room.store(region.length() - sizeof(VIP_CONTROL_SEGMENT), std::memory_order_relaxed);
-    slot.descriptors.key.store(region.key(), std::memory_order_release);
-}
-
+/// Takes no lock: the backend takes its own, with which observers call covers().
 Status RegionTable::modify(MemoryRegion& region, std::shared_ptr<ProtectionDomain> domain, Access access) {
-    const LockGuard lock(mutex_);
     const Status status = region.modify(std::move(domain), access);
-    if (Slot* slot = generations_.back()->find(region.key()); slot != nullptr && status.ok())
+    if (Slot* slot = slots_.load(std::memory_order_acquire)->find(region.key()); slot != nullptr && status.ok())
         slot->descriptors.domain.store(region.domain().get(), std::memory_order_relaxed);
     return status;
 }
@@ -99,10 +94,8 @@ void RegionTable::grow() {
     for (Slot& slot : old.at) {
         MemoryRegion* region = slot.region.load(std::memory_order_relaxed);
         if (region == nullptr) continue;
-        Slot& moved = larger->insert(region);
         // The posts that remember the old slot look for the new one.
-        if (slot.descriptors.key.exchange(DescriptorMemory::no_key) != DescriptorMemory::no_key)
-            expect_descriptors(moved);
+        larger->insert(region).descriptors.key = slot.descriptors.key.exchange(DescriptorMemory::no_key);
     }
     slots_.store(larger.get(), std::memory_order_release);
     generations_.push_back(std::move(larger));

@@ -24,7 +24,7 @@ struct DescriptorMemory {
     std::atomic<std::uint64_t> room{0};  ///< after a control segment at `begin`
 };
 
-/// A hash table with open addressing. find() takes no lock and a few nanoseconds; the other functions take a lock.
+/// A hash table with open addressing. find() takes no lock and a few nanoseconds.
 class RegionTable {
 public:
     RegionTable();
@@ -48,7 +48,8 @@ public:
     /// Whether any region contains the address. Takes as long as there are regions.
     bool covers(const void* address) const noexcept;
 
-    /// As MemoryRegion::modify(), for a region of the table.
+    /// As MemoryRegion::modify(), for a region of the table. The caller prevents that regions are inserted or erased
+    /// meanwhile.
     Status modify(MemoryRegion& region, std::shared_ptr<ProtectionDomain> domain, Access access);
 
     /// The region removed from the table, or no region.
@@ -85,7 +86,6 @@ private:
         std::vector<Slot> at;
     };
 
-    void expect_descriptors(Slot& slot) noexcept VIADUCT_REQUIRES(mutex_);
     void grow() VIADUCT_REQUIRES(mutex_);
 
     std::atomic<Slots*> slots_;

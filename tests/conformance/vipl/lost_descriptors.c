@@ -189,6 +189,39 @@ TEST(registered_twice) {
     expect_received(&pair, &alone);
 }
 
+/* ---- Changed attributes ------------------------------------------------------------------------------------------ */
+
+static _Atomic bool attributes_change;
+
+static void change_attributes(Endpoint *end) {
+    set_mem_attributes(end, end->memory, end->handle, (VIP_MEM_ATTRIBUTES){end->ptag, VIP_TRUE, VIP_TRUE});
+}
+
+static void *keep_changing(void *end) {
+    while (attributes_change) change_attributes(end);
+    return NULL;
+}
+
+/* Another thread changes those of other memory. */
+TEST(deregistered_while_attributes_change) {
+    Endpoint *end = new_endpoint(NULL);
+    pthread_t thread;
+    endpoint_open(end, (Options){0});
+    change_attributes(end);
+    attributes_change = true;
+    CHECK(pthread_create(&thread, NULL, keep_changing, end) == 0);
+    for (int round = 0; round < 50; ++round) {
+        Alone alone = descriptor_alone(end, recv_work(end, RECV_AT(0), MESSAGE));
+        CHECK_RC(VipPostRecv(end->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
+        lose(end, &alone, DEREGISTERED);
+        CHECK_RC(disconnect(end), VIP_SUCCESS);
+        expect_completion_error(end, &alone, VIP_STATUS_OP_RECEIVE);
+        check_untouched(&alone, DEREGISTERED);
+    }
+    attributes_change = false;
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
 /* ---- Another connection ------------------------------------------------------------------------------------------ */
 
 static sem_t reported, let_go;
