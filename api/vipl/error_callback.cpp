@@ -54,7 +54,7 @@ void ErrorReporter::stop() noexcept {
 
 void ErrorReporter::serve(const std::shared_ptr<Shared>& shared) {
     while (auto error = shared->errors.wait(Deadline::never())) {
-        shared->contain(*error);
+        if (!shared->contain(*error)) continue;
         UniqueLock lock(shared->mutex);
         const Handler handler = shared->handler;
         VIP_PVOID const context = shared->context;

@@ -11,15 +11,18 @@
 
 namespace viaduct::vipl {
 
+/// Not for programs: a VI in the Error state may have descriptors to flush, because its peer was unreachable.
+inline constexpr auto unreachable_error = static_cast<VIP_ERROR_CODE>(VIP_ERROR_CATASTROPHIC + 1);
+
 /// Calls the error handler, for one error at a time, on a separate thread. The thread exists from the beginning, so
 /// that no error is lost when threads are scarce.
 class ErrorReporter {
 public:
     using Handler = void (*)(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error);
-    using Containment = std::function<void(const VIP_ERROR_DESCRIPTOR&)>;
+    using Containment = std::function<bool(const VIP_ERROR_DESCRIPTOR&)>;
 
-    /// `contain` runs on the same thread before the handler. It may do what observers must not do.
-    /// Throws std::bad_alloc or std::system_error.
+    /// `contain` runs on the same thread before the handler, which is called if it returns true. It may do what
+    /// observers must not do. Throws std::bad_alloc or std::system_error.
     explicit ErrorReporter(Containment contain);
     ~ErrorReporter() { stop(); }
     ErrorReporter(const ErrorReporter&) = delete;

@@ -28,7 +28,7 @@ std::string name_of(const DeviceId& id, const DeviceAttributes& attributes) {
 
 }  // namespace
 
-Nic::Nic(const DeviceId& id) : errors([this](const VIP_ERROR_DESCRIPTOR& error) { contain(error); }), id_(id) {}
+Nic::Nic(const DeviceId& id) : errors([this](const VIP_ERROR_DESCRIPTOR& error) { return contain(error); }), id_(id) {}
 
 Result<std::unique_ptr<Nic>> Nic::open(const DeviceId& id) {
     std::unique_ptr<Nic> nic(new Nic(id));
@@ -176,15 +176,18 @@ bool Nic::deregister_region(VIP_MEM_HANDLE key) noexcept {
     return true;
 }
 
-void Nic::contain(const VIP_ERROR_DESCRIPTOR& error) noexcept {
-    if (error.ErrorCode == VIP_ERROR_COMP_PROT) {
-        const WaitOn<Vi> call(error.ViHandle, Api::on_signal);
-        if (call.object() != nullptr) call.object()->contain_loss();
-    } else if (error.CQHandle != nullptr) {
+bool Nic::contain(const VIP_ERROR_DESCRIPTOR& error) noexcept {
+    if (error.CQHandle != nullptr) {
         vis.for_each([&error](Vi& vi) {
             if (vi.uses(error.CQHandle)) vi.fail();
         });
     }
+    const WaitOn<Vi> call(error.ViHandle, Api::on_signal);
+    if (Vi* const vi = call.object(); vi != nullptr) {
+        if (error.ErrorCode == VIP_ERROR_COMP_PROT) vi->contain_loss();
+        if (error.ErrorCode == unreachable_error) vi->flush_if_unreachable();
+    }
+    return error.ErrorCode != unreachable_error;
 }
 
 namespace {

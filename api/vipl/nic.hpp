@@ -73,7 +73,7 @@ private:
     Result<VIP_PROTECTION_HANDLE> add_ptag();
     bool has_work() const noexcept;
     void on_async_event(const AsyncEvent& event) noexcept override;
-    void contain(const VIP_ERROR_DESCRIPTOR& error) noexcept;
+    bool contain(const VIP_ERROR_DESCRIPTOR& error) noexcept;
 
     const DeviceId id_;
     std::string name_;

@@ -370,8 +370,8 @@ void Vi::on_connection_event(const ConnectionEvent& event) noexcept {
             break;
         case ConnectionEventKind::Rejected:
         case ConnectionEventKind::TimedOut:
-        case ConnectionEventKind::Conflict:
-        case ConnectionEventKind::Unreachable: break;
+        case ConnectionEventKind::Conflict: break;
+        case ConnectionEventKind::Unreachable: report(unreachable_error, VIP_RESOURCE_VI, nullptr, 0); break;
     }
     attempt.settle(event);
 }

@@ -5,7 +5,7 @@ one of GROUPS, defined at the end."""
 import pathlib
 import sys
 
-from hosts import ADDRESSES, FAR, NEAR, Failed, Hosts, Program, become_ordinary, check, enter
+from hosts import ADDRESSES, DEVICES, FAR, NEAR, Failed, Hosts, Program, become_ordinary, check, enter
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "bindings/python/examples"
 APIS = "vipl", "dat", "rpma", "core"
@@ -100,6 +100,32 @@ def examples(hosts, build):
         check(client("kv_store.py", "get", "key") == "a value\n", "what was stored")
 
 
+UNREACHABLE = f"""
+from viaduct import vipl
+with vipl.open_nic() as nic:
+    vi = nic.create_vi()
+    vi.post_recv()
+    vi.connect_peer_request(nic.net_address(b"peer", "{ADDRESSES[NEAR]}"), 40)
+    try:
+        vi.recv_wait(30)
+    except vipl.DescriptorError as error:
+        print(error, vi.state.name)
+"""
+
+
+def unreachable_peer(hosts, build):
+    """The receives of a VIPL VI are flushed although no call asks for the result of the request. Of two hosts, that
+    with the larger address looks for the other one."""
+    hosts.run(NEAR, "ip", "address", "del", f"{ADDRESSES[NEAR]}/24", "dev", DEVICES[NEAR])
+    hosts.run(FAR, "ip", "neighbour", "flush", "dev", DEVICES[FAR])
+    try:
+        output = hosts.run(FAR, "/usr/bin/python3", "-c", UNREACHABLE, PYTHONPATH=str(build / "bindings/python"),
+                           PYTHONDONTWRITEBYTECODE="1")
+        check("DESC_FLUSHED" in output and " ERROR\n" in output, output)
+    finally:
+        hosts.repair()
+
+
 # ---- As an ordinary user ---------------------------------------------------------------------------------------------
 
 def user(hosts, build):
@@ -110,7 +136,7 @@ def user(hosts, build):
 
 
 GROUPS = {"ping": [ping_all_pairs], "perf": [perf_all_pairs, perf_of_all_operations], "interop": [interop],
-          "python": [examples], "user": [user]}
+          "python": [examples, unreachable_peer], "user": [user]}
 
 
 def main():

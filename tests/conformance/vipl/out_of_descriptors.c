@@ -160,8 +160,8 @@ static void ask_in_vain(void *unused) {
     do_request(end, &request);
 }
 
-/* The client learns of it when its call has come to wait for the answer. */
-static void request_in_vain(VIP_RELIABILITY_LEVEL level) {
+/* The client's call waits for the answer of the process that is returned, which is stopped. */
+static Peer *begin_in_vain(VIP_RELIABILITY_LEVEL level, Sleeper *asks) {
     if (UNDER_SANITIZER) skip("a sanitizer needs file descriptors of its own");
     Peer *peer = peer_start();
     Endpoint *server = new_endpoint(peer);
@@ -172,9 +172,14 @@ static void request_in_vain(VIP_RELIABILITY_LEVEL level) {
     at(server, do_wait_without, &waiting, sizeof waiting);
     post_simple_recv(end, 0, 64);
     request = request_to(end, server, VIP_INFINITE);
-    Sleeper asks = {0};
     peer_stop(peer);
-    sleeper_start(&asks, ask_in_vain, NULL);
+    sleeper_start(asks, ask_in_vain, NULL);
+    return peer;
+}
+
+static void request_in_vain(VIP_RELIABILITY_LEVEL level) {
+    Sleeper asks = {0};
+    Peer *peer = begin_in_vain(level, &asks);
     peer_continue(peer);
     CHECK(!sleeper_join(&asks));
     CHECK_RC(request.rc, VIP_NOT_REACHABLE);
@@ -185,6 +190,18 @@ static void request_in_vain(VIP_RELIABILITY_LEVEL level) {
 TEST(a_request_in_vain_unreliable) { request_in_vain(VIP_SERVICE_UNRELIABLE); }
 TEST(a_request_in_vain_reliable_delivery) { request_in_vain(VIP_SERVICE_RELIABLE_DELIVERY); }
 TEST(a_request_in_vain_reliable_reception) { request_in_vain(VIP_SERVICE_RELIABLE_RECEPTION); }
+
+/* No call learns of it: guide, section 2.4. */
+TEST(a_request_in_vain_of_a_cancelled_thread) {
+    Sleeper asks = {0};
+    Peer *peer = begin_in_vain(VIP_SERVICE_RELIABLE_DELIVERY, &asks);
+    CHECK(sleeper_cancel(&asks));
+    peer_continue(peer);
+    EXPECT_RECV(end, 0, RECEIVED | FLUSHED);
+    CHECK_EQ(state_of(end), VIP_STATE_ERROR);
+    CHECK_EQ(end->error_count, 0);
+    peer_kill(peer);
+}
 
 /* ---- Calls that need none ---------------------------------------------------------------------------------------- */
 
