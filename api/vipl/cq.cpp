@@ -42,30 +42,40 @@ void Cq::end_handlers() noexcept {
 }
 
 /// Takes one completion at a time. The core wakes other waiters while more completions are left.
-bool Cq::take_one() noexcept {
+bool Cq::take_one(CqEntry& entry) noexcept {
     UninitializedCompletions<1> memory;
     Completion& completion = memory.first();
-    if (!queue_->poll(completion)) return false;
-    deliver(completion);
+    while (queue_->poll(completion))
+        if (deliver(completion, entry)) return true;
+    return false;
+}
+
+bool Cq::deliver(const Completion& completion, CqEntry& entry) noexcept {
+    Vi* vi = resolve_context<Vi>(completion.endpoint_context);
+    if (vi == nullptr) return false;
+    VIP_DESCRIPTOR* const descriptor = vi->complete(completion);
+    if (descriptor == nullptr) return false;
+    Fifo<Done>& complete = vi->queue(completion.queue()).complete;
+    if (!complete.reserve(complete.size() + 1)) {
+        report_overrun();
+        return false;
+    }
+    complete.push({.descriptor = descriptor, .result = result_of(completion)});
+    entry = {.vi = vi->handle(), .receive = completion.queue() == QueueKind::Receive};
     return true;
 }
 
-void Cq::deliver(const Completion& completion) noexcept {
-    Vi* vi = resolve_context<Vi>(completion.endpoint_context);
-    if (vi == nullptr) return;
-    VIP_DESCRIPTOR* const descriptor = vi->complete(completion);
-    if (descriptor == nullptr) return;
-    vi->queue(completion.queue()).complete.push(descriptor);
+/// Keeps an entry for a later call.
+void Cq::keep(const CqEntry& entry) noexcept {
     if (entries_.size() == capacity_)
         report_overrun();
     else
-        entries_.push({.vi = vi->handle(), .receive = completion.queue() == QueueKind::Receive});
+        entries_.push(entry);
 }
 
 bool Cq::next_entry(CqEntry& entry) noexcept {
     const LockGuard lock(mutex_);
-    while (entries_.empty())
-        if (!take_one()) return false;
+    if (entries_.empty()) return take_one(entry);
     entry = entries_.front();
     entries_.pop();
     tell_waiters();
@@ -104,8 +114,7 @@ void Cq::notify(VIP_PVOID context, NotifyHandler handler) {
 VIP_RETURN Cq::resize(std::uint32_t capacity) {
     Fifo<CqEntry> resized(capacity);
     const LockGuard lock(mutex_);
-    while (take_one()) {
-    }
+    for (CqEntry entry; take_one(entry);) keep(entry);
     tell_waiters();
     if (entries_.size() > capacity)
         return failed(VIP_ERROR_RESOURCE, explain("%u entries asked for, but %zu completions wait in the queue",
@@ -119,12 +128,17 @@ VIP_RETURN Cq::resize(std::uint32_t capacity) {
 
 VIP_RETURN Cq::done(WorkQueue& queue, VIP_DESCRIPTOR** descriptor) noexcept {
     const LockGuard lock(mutex_);
-    while (queue.complete.empty() && take_one()) {
-    }
+    for (CqEntry entry; queue.complete.empty() && take_one(entry);) keep(entry);
     tell_waiters();
-    if (queue.complete.empty() && queue.outstanding() != 0) return VIP_NOT_DONE;
-    *descriptor = queue.complete.pop();
-    return *descriptor != nullptr ? result_of(**descriptor) : VIP_DESCRIPTOR_ERROR;
+    Done done{.descriptor = nullptr, .result = VIP_DESCRIPTOR_ERROR};
+    if (!queue.complete.empty()) {
+        done = queue.complete.front();
+        queue.complete.pop();
+    } else if (queue.outstanding() != 0) {
+        return VIP_NOT_DONE;
+    }
+    *descriptor = done.descriptor;
+    return done.result;
 }
 
 bool Cq::empty(const WorkQueue& queue) noexcept {

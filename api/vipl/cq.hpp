@@ -58,8 +58,11 @@ public:
 
 private:
     Cq(Nic& nic, std::uint32_t capacity);
-    bool take_one() noexcept VIADUCT_REQUIRES(mutex_);
-    void deliver(const Completion& completion) noexcept VIADUCT_REQUIRES(mutex_);
+
+    /// Move a complete descriptor to its work queue, and make an entry for it. Return false if there is none.
+    bool take_one(CqEntry& entry) noexcept VIADUCT_REQUIRES(mutex_);
+    bool deliver(const Completion& completion, CqEntry& entry) noexcept VIADUCT_REQUIRES(mutex_);
+    void keep(const CqEntry& entry) noexcept VIADUCT_REQUIRES(mutex_);
     void tell_waiters() noexcept VIADUCT_REQUIRES(mutex_) { left_.set(!entries_.empty()); }
 
     /// A descriptor that is readable while entries are left that were not taken for who waits; -1 if it could not be

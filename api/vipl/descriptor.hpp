@@ -113,35 +113,11 @@ static_assert(offsetof(VIP_DESCRIPTOR, CS) == 0 &&
 inline VIP_RETURN result_of(const Completion& completion) noexcept {
     return completion.code == CompletionCode::Success ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR;
 }
-inline VIP_RETURN result_of(const VIP_DESCRIPTOR& descriptor) noexcept {
-    return (descriptor.CS.Status & VIP_STATUS_ERROR_MASK) == 0 ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR;
-}
 
-/// A FIFO of complete descriptors, linked through the Next field, which belongs to the provider while a descriptor is
-/// queued.
-class DescriptorList {
-public:
-    bool empty() const noexcept { return head_ == nullptr; }
-
-    void push(VIP_DESCRIPTOR* descriptor) noexcept {
-        descriptor->CS.Next.Address = nullptr;
-        if (head_ == nullptr)
-            head_ = descriptor;
-        else
-            tail_->CS.Next.Address = descriptor;
-        tail_ = descriptor;
-    }
-
-    /// Returns the oldest descriptor, or null.
-    VIP_DESCRIPTOR* pop() noexcept {
-        VIP_DESCRIPTOR* first = head_;
-        if (first != nullptr) head_ = static_cast<VIP_DESCRIPTOR*>(first->CS.Next.Address);
-        return first;
-    }
-
-private:
-    VIP_DESCRIPTOR* head_ = nullptr;
-    VIP_DESCRIPTOR* tail_ = nullptr;
+/// What a Done call returns. The library does not access the descriptor any more: its memory may not be there.
+struct Done {
+    VIP_DESCRIPTOR* descriptor = nullptr;
+    VIP_RETURN result = VIP_SUCCESS;
 };
 
 }  // namespace viaduct::vipl

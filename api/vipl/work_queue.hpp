@@ -8,6 +8,7 @@
 #include "api/vipl/descriptor.hpp"
 #include "api/vipl/notify.hpp"
 #include "api/vipl/region_table.hpp"
+#include "core/base/fifo.hpp"
 #include "viaduct/endpoint.hpp"
 
 namespace viaduct::vipl {
@@ -46,7 +47,7 @@ public:
         return memory.key.load(std::memory_order_acquire) == key ? memory : find_other_memory(key);
     }
 
-    DescriptorList complete;  ///< taken from the completion queue but not yet by the program; guarded by the Cq
+    Fifo<Done> complete;  ///< taken from the completion queue but not yet by the program; guarded by the Cq
 
 private:
     [[gnu::always_inline]] VIP_RETURN take(VIP_DESCRIPTOR** descriptor) noexcept;

@@ -189,6 +189,28 @@ TEST(registered_twice) {
     expect_received(&pair, &alone);
 }
 
+/* What is complete is returned without an access to its memory, also after the completion queue has told of it. */
+TEST(unmapped_when_complete) {
+    Pair pair = connected_pair_with((Options){.recv_on_cq = VIP_TRUE});
+    Alone alone[2];
+    for (int i = 0; i < 2; ++i) {
+        alone[i] = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(i), MESSAGE));
+        CHECK_RC(VipPostRecv(pair.client->vi, alone[i].descriptor, alone[i].handle), VIP_SUCCESS);
+        post_simple_send(pair.server, i, MESSAGE);
+    }
+    for (int i = 0; i < 2; ++i) CHECK_RC(cq_wait(pair.client, LONG_MS).rc, VIP_SUCCESS);
+    for (int i = 0; i < 2; ++i) {
+        CHECK_EQ(alone[i].descriptor->CS.Status, RECEIVED);
+        lose(pair.client, &alone[i], UNMAPPED);
+    }
+    for (int i = 0; i < 2; ++i) {
+        VIP_DESCRIPTOR *done = NULL;
+        CHECK_RC(VipRecvDone(pair.client->vi, &done), VIP_SUCCESS);
+        CHECK(done == alone[i].descriptor);
+    }
+    CHECK_EQ(count_errors(pair.client, VIP_ERROR_COMP_PROT), 0);
+}
+
 /* ---- Changed attributes ------------------------------------------------------------------------------------------ */
 
 static _Atomic bool attributes_change;
