@@ -79,6 +79,7 @@ bool Cq::next_entry(CqEntry& entry) noexcept {
     entry = entries_.front();
     entries_.pop();
     tell_waiters();
+    (void)queue_->ready();  // the caller may have armed the queue, and left a completion for which another one sleeps
     return true;
 }
 

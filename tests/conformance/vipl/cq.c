@@ -203,31 +203,38 @@ TEST(done_does_not_block_behind_wait) {
 }
 
 /* Guide, section 3.5.7: some threads may wait for the queue while others poll the work queues of its VIs. */
-TEST(wait_is_woken_for_what_a_done_call_took) {
+static void wake_for_what_a_done_call_took(int waiters) {
     Pair pair = connected_pair_with((Options){.send_on_cq = VIP_TRUE, .recv_on_cq = VIP_TRUE});
-    const struct timespec a_while = {0, 5 * 1000000}; /* so the thread is most likely asleep; right either way */
+    const struct timespec a_while = {0, 5 * 1000000}; /* so the threads are most likely asleep; right either way */
     for (int round = 0; round < 20; ++round) {
-        Task task;
-        CqEntry entry = {VIP_NOT_DONE, NULL, VIP_FALSE};
-        post_simple_recv(pair.client, 0, 64);
-        begin(&task, pair.client, do_cq_wait, &entry, sizeof entry);
+        Task tasks[2];
+        CqEntry entries[2] = {{VIP_NOT_DONE, NULL, VIP_FALSE}, {VIP_NOT_DONE, NULL, VIP_FALSE}};
+        for (int i = 0; i < waiters; ++i) {
+            post_simple_recv(pair.client, i, 64);
+            begin(&tasks[i], pair.client, do_cq_wait, &entries[i], sizeof entries[i]);
+        }
         nanosleep(&a_while, NULL);
-        CHECK_RC(post_send(pair.server, 0, send_work(pair.server, 0, 8)), VIP_SUCCESS);
+        for (int i = 0; i < waiters; ++i)
+            CHECK_RC(post_send(pair.server, i, send_work(pair.server, 0, 8)), VIP_SUCCESS);
         for (int i = 0; i < 20000; ++i) {
             VIP_DESCRIPTOR *sent = NULL;
             (void)VipSendDone(pair.client->vi, &sent);
             CHECK(sent == NULL);
         }
-        finish(&task);
-        CHECK_RC(entry.rc, VIP_SUCCESS);
-        CHECK(entry.recv_queue == VIP_TRUE);
-        check_completion(__FILE__, __LINE__, recv_done(pair.client), 0, RECEIVED);
-        Completion sent;
-        do sent = send_done(pair.server);
-        while (sent.rc == VIP_NOT_DONE);
-        check_completion(__FILE__, __LINE__, sent, 0, SENT);
+        for (int i = 0; i < waiters; ++i) {
+            Completion sent;
+            finish(&tasks[i]);
+            CHECK_RC(entries[i].rc, VIP_SUCCESS);
+            CHECK(entries[i].recv_queue == VIP_TRUE);
+            check_completion(__FILE__, __LINE__, recv_done(pair.client), i, RECEIVED);
+            do sent = send_done(pair.server);
+            while (sent.rc == VIP_NOT_DONE);
+            check_completion(__FILE__, __LINE__, sent, i, SENT);
+        }
     }
 }
+TEST(wait_is_woken_for_what_a_done_call_took) { wake_for_what_a_done_call_took(1); }
+TEST(two_waits_are_woken_for_what_a_done_call_took) { wake_for_what_a_done_call_took(2); }
 
 /* ---- Order ------------------------------------------------------------------------------------------------------- */
 
