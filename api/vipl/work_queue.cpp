@@ -65,7 +65,7 @@ VIP_RETURN WorkQueue::notify(VIP_PVOID context, NotifyHandler handler) {
     if (empty()) return VIP_DESCRIPTOR_ERROR;
     const auto deliver = [this, context, handler] {
         VIP_DESCRIPTOR* descriptor = nullptr;
-        if (done(&descriptor) == VIP_NOT_DONE) return false;
+        if (take(&descriptor) == VIP_NOT_DONE) return false;
         handler(context, vi_.nic().handle(), vi_.handle(), descriptor);
         return true;
     };
