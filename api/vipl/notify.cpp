@@ -56,7 +56,9 @@ void Notifier::stop() noexcept {
 }
 
 void Notifier::wake(const Mailbox& mailbox) noexcept {
-    if (mailbox.undelivered.load() != 0) eventfd_write(mailbox.wake.get(), 1);
+    if (mailbox.undelivered.load() == 0) return;
+    const CancellationHold hold;
+    eventfd_write(mailbox.wake.get(), 1);
 }
 
 void Notifier::serve(const std::shared_ptr<Mailbox>& mailbox, CompletionQueue& queue) {

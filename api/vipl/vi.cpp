@@ -6,6 +6,7 @@
 #include "api/vipl/ptag.hpp"
 #include "api/vipl/translate.hpp"
 #include "core/base/internals.hpp"
+#include "core/base/waiting.hpp"
 #include "core/explain.hpp"
 #include "core/log.hpp"
 #include "core/request_terms.hpp"
@@ -261,6 +262,7 @@ Reason Vi::why_not_postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE mem
 /// section 6.3.1).
 VIP_RETURN Vi::refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor, QueueKind queue,
                       const Reason& why) noexcept {
+    const CancellationHold hold;
     const FailedRequest failed{.operation = operation_for(queue),
                                .code = CompletionCode::LocalFormat,
                                .context = reinterpret_cast<std::uint64_t>(descriptor),

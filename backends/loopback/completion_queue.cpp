@@ -5,6 +5,7 @@
 
 #include "backends/loopback/device.hpp"
 #include "core/base/fence.hpp"
+#include "core/base/waiting.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::loopback {
@@ -209,7 +210,9 @@ void CompletionQueue::answer_doorbell(Others& others) noexcept {
     });
 }
 
+/// Connections that have ended are closed.
 void CompletionQueue::serve(const Others& others) noexcept {
+    const CancellationHold hold;
     for (const std::uint32_t number : std::span(others.numbers).first(others.count)) device_.serve(number);
 }
 

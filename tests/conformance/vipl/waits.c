@@ -9,6 +9,7 @@
 #include "endpoint.h"
 
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 
 static Peer *process;
@@ -294,6 +295,45 @@ static void check_working(VIP_UINT32 bytes) {
 
 TEST(posting_and_polling_are_no_cancellation_points) { check_working(SMALL); }
 TEST(posting_and_polling_large_messages_are_no_cancellation_points) { check_working(LARGE); }
+
+/* It ends the connection. */
+static void post_unusable(void *unused) {
+    (void)unused;
+    CHECK_RC(VipPostRecv(here->vi, recv_descriptor(here, 1), 0), VIP_SUCCESS);
+}
+
+TEST(a_refused_post_is_no_cancellation_point) {
+    open_for(&(Wait){.connected = true});
+    run_while_cancelled(post_unusable, NULL, 2);
+    await_error(here, VIP_ERROR_POST_DESC);
+    CHECK_EQ(state_of(here), VIP_STATE_ERROR);
+}
+
+static sem_t handling, handled;
+
+static void handle_slowly(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_DESCRIPTOR *descriptor) {
+    (void)context, (void)nic, (void)vi;
+    CHECK(descriptor != NULL);
+    CHECK(sem_post(&handling) == 0 && sem_wait(&handled) == 0);
+}
+
+static void poll_empty_queue(void *unused) {
+    (void)unused;
+    CHECK_RC(recv_done(here).rc, VIP_DESCRIPTOR_ERROR);
+}
+
+TEST(polling_beside_a_handler_is_no_cancellation_point) {
+    CHECK(sem_init(&handling, 0, 0) == 0 && sem_init(&handled, 0, 0) == 0);
+    open_for(&(Wait){.connected = true});
+    receive_one(VIP_INFINITE);
+    CHECK_RC(VipRecvNotify(here->vi, NULL, handle_slowly), VIP_SUCCESS);
+    send_one();
+    CHECK(sem_wait(&handling) == 0);
+    run_while_cancelled(poll_empty_queue, NULL, EXCHANGES);
+    CHECK(sem_post(&handled) == 0);
+    finish(&task);
+    close_both();
+}
 
 /* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
