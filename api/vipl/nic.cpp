@@ -134,7 +134,11 @@ VIP_PROTECTION_HANDLE Nic::ptag_of(const ProtectionDomain& domain) const noexcep
 
 void Nic::on_async_event(const AsyncEvent& event) noexcept {
     if (event.kind == AsyncEventKind::CompletionQueueOverrun) {
-        if (Cq* cq = resolve_context<Cq>(event.completion_queue_context); cq != nullptr) cq->report_overrun();
+        // A work queue without a CQ has no handle for its queue, in which there is always room, but perhaps no memory.
+        if (Cq* cq = resolve_context<Cq>(event.completion_queue_context); cq != nullptr)
+            cq->report_overrun();
+        else if (Vi* vi = resolve_context<Vi>(event.endpoint_context); vi != nullptr)
+            vi->lose(VIP_ERROR_CATASTROPHIC, nullptr, event.operation);
         return;
     }
     errors.report({.NicHandle = handle(),
@@ -184,7 +188,7 @@ bool Nic::contain(const VIP_ERROR_DESCRIPTOR& error) noexcept {
     }
     const WaitOn<Vi> call(error.ViHandle, Api::on_signal);
     if (Vi* const vi = call.object(); vi != nullptr) {
-        if (error.ErrorCode == VIP_ERROR_COMP_PROT) vi->contain_loss();
+        if (error.ErrorCode == VIP_ERROR_COMP_PROT || error.ErrorCode == VIP_ERROR_CATASTROPHIC) vi->contain_loss();
         if (error.ErrorCode == unreachable_error) vi->flush_if_unreachable();
     }
     return error.ErrorCode != unreachable_error;

@@ -384,9 +384,12 @@ bool Vi::check_and_deliver(const Completion& completion) noexcept {
     VIP_DESCRIPTOR* const descriptor = descriptor_of(completion);
     const bool is_revoked = nic_.revoked.contains(descriptor) && !nic_.regions.covers(descriptor);
     if (!is_revoked && write_back(completion)) return true;
-    if (!lost_descriptor_.exchange(true))
-        report(VIP_ERROR_COMP_PROT, VIP_RESOURCE_VI, descriptor, to_operation_bits(completion.operation));
+    lose(VIP_ERROR_COMP_PROT, descriptor, completion.operation);
     return false;
+}
+
+void Vi::lose(VIP_ERROR_CODE code, VIP_DESCRIPTOR* descriptor, CompletedOperation operation) noexcept {
+    if (!lost_descriptor_.exchange(true)) report(code, VIP_RESOURCE_VI, descriptor, to_operation_bits(operation));
 }
 
 /// Descriptors flushed by the destruction of a VI are not written, because the program may have freed their memory.

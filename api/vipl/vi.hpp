@@ -63,7 +63,10 @@ public:
 
     /// Moves the VI to the Error state after an error that makes its queues unusable (guide, section 6.3.1).
     void fail() noexcept;
-    /// The same if a descriptor of the present connection was lost.
+
+    /// Reports once that a descriptor of the present connection is lost.
+    void lose(VIP_ERROR_CODE code, VIP_DESCRIPTOR* descriptor, CompletedOperation operation) noexcept;
+    /// As fail(), if one is lost.
     void contain_loss() noexcept;
 
     std::atomic<VIP_PVOID> user_data{nullptr};

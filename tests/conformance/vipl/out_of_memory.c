@@ -382,6 +382,34 @@ TEST(posting_sends) {
     peer_kill(peer);
 }
 
+/* More descriptors complete than there is memory for. The VI is told of what is lost. */
+TEST(completions_without_memory) {
+    if (UNDER_SANITIZER) skip("a sanitizer has taken malloc");
+    enum { BEFORE = 16 };
+    long failures = 1, lost = 0;
+    open_with((Options){0});
+    for (long n = 1; failures != 0; ++n) {
+        for (int slot = 0; slot < BEFORE; ++slot) post_simple_send(end, slot, 8); /* the VI is idle: flushed at once */
+        fail_calls_of_thread(CALL_malloc, n, true);
+        VIP_RETURN rc = post_send(end, BEFORE, send_work(end, 0, 8));
+        failures = restore_calls();
+        for (int slot = 0; slot < BEFORE; ++slot) CHECK_EQ(send_done(end).slot, slot);
+        if (rc != VIP_SUCCESS) {
+            CHECK_RC(rc, VIP_ERROR_RESOURCE);
+        } else if (send_done(end).slot != BEFORE) {
+            VIP_ERROR_DESCRIPTOR error = await_error(end, VIP_ERROR_CATASTROPHIC);
+            CHECK(error.ViHandle == end->vi && error.CQHandle == NULL);
+            CHECK_EQ(error.ResourceCode, VIP_RESOURCE_VI);
+            CHECK_EQ(error.OpCode, VIP_STATUS_OP_SEND);
+            CHECK_EQ(state_of(end), VIP_STATE_ERROR);
+            ++lost;
+        }
+        endpoint_close_nic(end);
+        endpoint_open(end, (Options){0});
+    }
+    if (!is_hardware(end)) CHECK(lost > 0);
+}
+
 TEST(waiting_needs_no_memory) {
     open_endpoint();
     Endpoint *plain = new_endpoint(NULL);
