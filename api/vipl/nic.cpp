@@ -150,18 +150,27 @@ void Nic::on_async_event(const AsyncEvent& event) noexcept {
                    .ErrorCode = to_error_code(event.kind)});
 }
 
-/// Reports whether any posted descriptors have not been returned to the program.
-bool Nic::has_work() const noexcept {
-    bool found = false;
-    vis.for_each([&found](const Vi& vi) {
-        found = found || vi.endpoint().outstanding(QueueKind::Send) != 0 ||
-                vi.endpoint().outstanding(QueueKind::Receive) != 0;
-    });
-    return found;
+/// Forgets revoked memory when all descriptors that were posted when it was revoked have completed. Each work queue
+/// completes them in order.
+void Nic::forget_revoked() noexcept {
+    const auto for_each_queue = [this](auto visit) {
+        vis.for_each([&visit](Vi& vi) {
+            visit(vi.queue(QueueKind::Send));
+            visit(vi.queue(QueueKind::Receive));
+        });
+    };
+    while (!revoked.empty()) {
+        bool passed = true;
+        for_each_queue([&passed](const WorkQueue& queue) { passed = passed && queue.has_passed_mark(); });
+        if (!passed) return;
+        revoked.forget_old();
+        for_each_queue([](WorkQueue& queue) { queue.set_mark(); });
+    }
 }
 
 void Nic::register_region(std::unique_ptr<MemoryRegion> region) {
     const LockGuard lock(region_attributes);
+    forget_revoked();
     revoked.reserve(regions.size() + 1);
     const std::span<const std::byte> memory = memory_of(*region);
     regions.insert(std::move(region));
@@ -173,10 +182,8 @@ bool Nic::deregister_region(VIP_MEM_HANDLE key) noexcept {
     const LockGuard lock(region_attributes);
     erased = regions.erase(key);
     if (erased.region == nullptr) return false;
-    if (!has_work())
-        revoked.clear();
-    else if (erased.held_descriptors)
-        revoked.add(memory_of(*erased.region));
+    if (erased.held_descriptors) revoked.add(memory_of(*erased.region));
+    forget_revoked();
     return true;
 }
 

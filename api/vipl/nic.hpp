@@ -71,7 +71,7 @@ public:
 private:
     explicit Nic(const DeviceId& id);
     Result<VIP_PROTECTION_HANDLE> add_ptag();
-    bool has_work() const noexcept;
+    void forget_revoked() noexcept VIADUCT_REQUIRES(region_attributes);
     void on_async_event(const AsyncEvent& event) noexcept override;
     bool contain(const VIP_ERROR_DESCRIPTOR& error) noexcept;
 

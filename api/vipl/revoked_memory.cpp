@@ -36,7 +36,7 @@ void RevokedMemory::remove(std::span<const std::byte> memory) noexcept {
     const LockGuard lock(mutex_);
     const std::size_t count = ranges_.size();
     for (std::size_t i = 0; i != count; ++i) {
-        const Range after{std::max(ranges_[i].begin, end), ranges_[i].end};
+        const Range after{std::max(ranges_[i].begin, end), ranges_[i].end, ranges_[i].old};
         ranges_[i].end = std::min(ranges_[i].end, begin);
         if (after.begin < after.end) ranges_.push_back(after);
     }
@@ -44,10 +44,15 @@ void RevokedMemory::remove(std::span<const std::byte> memory) noexcept {
     ranges_in_process.fetch_add(ranges_.size() - count);
 }
 
-void RevokedMemory::clear() noexcept {
+bool RevokedMemory::empty() const noexcept {
     const LockGuard lock(mutex_);
-    ranges_in_process.fetch_sub(ranges_.size());
-    ranges_.clear();
+    return ranges_.empty();
+}
+
+void RevokedMemory::forget_old() noexcept {
+    const LockGuard lock(mutex_);
+    ranges_in_process.fetch_sub(std::erase_if(ranges_, [](const Range& range) { return range.old; }));
+    for (Range& range : ranges_) range.old = true;
 }
 
 }  // namespace viaduct::vipl

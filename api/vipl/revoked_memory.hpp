@@ -13,11 +13,11 @@
 
 namespace viaduct::vipl {
 
-/// Deregistered memory that contained descriptors. Thread-safe. Almost always empty: a range is added only if the
-/// region contained descriptors and work is outstanding.
+/// Deregistered memory that contained descriptors. Thread-safe. Almost always empty: a range is kept only if the region
+/// contained descriptors and work is outstanding.
 class RevokedMemory {
 public:
-    ~RevokedMemory() { clear(); }
+    ~RevokedMemory() { ranges_in_process.fetch_sub(ranges_.size()); }
 
     /// Reports whether any NIC of the process has such memory. Completions check this first; it costs one load. If the
     /// memory was registered again, what its owner did to it before comes before what the caller does to it.
@@ -32,12 +32,16 @@ public:
     /// Called when memory was registered, perhaps again.
     void remove(std::span<const std::byte> memory) noexcept;
 
-    void clear() noexcept;
+    bool empty() const noexcept;
+
+    /// Forgets what the last call found.
+    void forget_old() noexcept;
 
 private:
     struct Range {
         std::uintptr_t begin;
         std::uintptr_t end;
+        bool old = false;
     };
 
     static inline std::atomic<std::size_t> ranges_in_process{0};

@@ -383,9 +383,10 @@ void Vi::on_connection_event(const ConnectionEvent& event) noexcept {
 bool Vi::check_and_deliver(const Completion& completion) noexcept {
     VIP_DESCRIPTOR* const descriptor = descriptor_of(completion);
     const bool is_revoked = nic_.revoked.contains(descriptor) && !nic_.regions.covers(descriptor);
-    if (!is_revoked && write_back(completion)) return true;
-    lose(VIP_ERROR_COMP_PROT, descriptor, completion.operation);
-    return false;
+    const bool lost = is_revoked || !write_back(completion);
+    queue(completion.queue()).count_checked(lost);
+    if (lost) lose(VIP_ERROR_COMP_PROT, descriptor, completion.operation);
+    return !lost;
 }
 
 void Vi::lose(VIP_ERROR_CODE code, VIP_DESCRIPTOR* descriptor, CompletedOperation operation) noexcept {

@@ -47,6 +47,20 @@ public:
         return memory.key.load(std::memory_order_acquire) == key ? memory : find_other_memory(key);
     }
 
+    /// For Nic::forget_revoked(): completions are counted while memory is revoked. has_passed_mark(): what was posted
+    /// when the mark was set has completed since. A descriptor that is lost is checked again when it is polled.
+    void count_checked(bool lost) noexcept {
+        if (lost)
+            lost_ = true;
+        else
+            ++checked_;
+    }
+    void set_mark() noexcept {
+        const std::uint64_t posted = outstanding();  // before checked_, which may be counted meanwhile
+        mark_ = checked_.load() + posted;
+    }
+    bool has_passed_mark() const noexcept { return outstanding() == 0 || (checked_.load() >= mark_ && !lost_); }
+
     Fifo<Done> complete;  ///< taken from the completion queue but not yet by the program; guarded by the Cq
 
 private:
@@ -63,6 +77,9 @@ private:
 
     static inline const DescriptorMemory no_memory_;
     std::atomic<const DescriptorMemory*> memory_{&no_memory_};  // of the last descriptor that was posted
+    std::atomic<std::uint64_t> checked_{0};
+    std::atomic<bool> lost_{false};
+    std::uint64_t mark_ = 0;  // guarded by Nic::region_attributes
 };
 
 }  // namespace viaduct::vipl

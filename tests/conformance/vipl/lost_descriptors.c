@@ -211,6 +211,28 @@ TEST(unmapped_when_complete) {
     CHECK_EQ(count_errors(pair.client, VIP_ERROR_COMP_PROT), 0);
 }
 
+/* Whatever completes and is de-registered meanwhile. */
+TEST(deregistered_long_before_it_completes) {
+    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    Alone alone = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(0), MESSAGE));
+    CHECK_RC(VipPostRecv(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
+    lose(pair.client, &alone, DEREGISTERED);
+    for (int i = 0; i < 10; ++i) {
+        VIP_DESCRIPTOR *done = NULL;
+        Alone sent = descriptor_alone(pair.client, send_work(pair.client, SEND_AT(0), MESSAGE));
+        post_simple_recv(pair.server, 0, MESSAGE);
+        CHECK_RC(VipPostSend(pair.client->vi, sent.descriptor, sent.handle), VIP_SUCCESS);
+        CHECK_RC(VipSendWait(pair.client->vi, LONG_MS, &done), VIP_SUCCESS);
+        CHECK(done == sent.descriptor);
+        EXPECT_RECV(pair.server, 0, RECEIVED);
+        lose(pair.client, &sent, DEREGISTERED);
+    }
+    CHECK_EQ(count_errors(pair.client, VIP_ERROR_COMP_PROT), 0);
+    post_simple_send(pair.server, 0, MESSAGE);
+    expect_completion_error(pair.client, &alone, VIP_STATUS_OP_RECEIVE);
+    check_untouched(&alone, DEREGISTERED);
+}
+
 /* ---- Changed attributes ------------------------------------------------------------------------------------------ */
 
 static _Atomic bool attributes_change;
