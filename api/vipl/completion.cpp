@@ -39,13 +39,13 @@ void write_entry(const CqEntry& entry, VIP_VI_HANDLE& vi, VIP_BOOLEAN& receive) 
 [[gnu::flatten]] VIP_RETURN VipPostSend(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr,
                                         VIP_MEM_HANDLE MemoryHandle) {
     Vi* vi = resolve<Vi>(ViHandle);
-    return vi == nullptr ? Entry::refuse(ViHandle, no_vi) : vi->post_send(DescriptorPtr, MemoryHandle);
+    return vi == nullptr ? Entry::refuse(ViHandle, no_vi) : vi->post<SendRequest>(DescriptorPtr, MemoryHandle);
 }
 
 [[gnu::flatten]] VIP_RETURN VipPostRecv(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr,
                                         VIP_MEM_HANDLE MemoryHandle) {
     Vi* vi = resolve<Vi>(ViHandle);
-    return vi == nullptr ? Entry::refuse(ViHandle, no_vi) : vi->post_receive(DescriptorPtr, MemoryHandle);
+    return vi == nullptr ? Entry::refuse(ViHandle, no_vi) : vi->post<ReceiveRequest>(DescriptorPtr, MemoryHandle);
 }
 
 [[gnu::flatten]] VIP_RETURN VipSendDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** DescriptorPtr) {

@@ -67,29 +67,22 @@ CompletionCode read_segments(const VIP_DESCRIPTOR& descriptor, const DescriptorL
 
 }  // namespace
 
-SendRequest read_send(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept {
-    SendRequest request;
+void read(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits, SendRequest& request) noexcept {
     request.context = context_of(descriptor);
     request.fault =
         Internals::faulty(read_control(descriptor.CS, limits, request) ? read_segments(descriptor, limits, request)
                                                                        : CompletionCode::LocalFormat);
-    return request;
 }
 
-ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, std::uint32_t max_segments) noexcept {
-    ReceiveRequest request;
+void read(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits, ReceiveRequest& request) noexcept {
     request.context = context_of(descriptor);
     const VIP_CONTROL_SEGMENT& control = descriptor.CS;
-    if (!reserved_fields_clear(control) || (control.Control & VIP_CONTROL_OP_MASK) != VIP_CONTROL_OP_SENDRECV) {
+    if (!reserved_fields_clear(control) || (control.Control & VIP_CONTROL_OP_MASK) != VIP_CONTROL_OP_SENDRECV)
         request.fault = Internals::faulty(CompletionCode::LocalFormat);
-        return request;
-    }
-    if (control.SegCount > max_segments) {
+    else if (control.SegCount > limits.segments)
         request.fault = Internals::faulty(CompletionCode::LocalLength);
-        return request;
-    }
-    request.sges = pieces_of({descriptor.DS, control.SegCount});
-    return request;
+    else
+        request.sges = pieces_of({descriptor.DS, control.SegCount});
 }
 
 Reason why_invalid(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits, QueueKind queue) noexcept {

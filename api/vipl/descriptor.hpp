@@ -23,8 +23,8 @@ struct DescriptorLimits {
 
 /// Build requests that refer to the descriptor. An invalid descriptor still takes its turn in the queue and completes
 /// with the error that the request carries.
-SendRequest read_send(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits) noexcept;
-ReceiveRequest read_receive(const VIP_DESCRIPTOR& descriptor, std::uint32_t max_segments) noexcept;
+void read(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits, SendRequest& request) noexcept;
+void read(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits, ReceiveRequest& request) noexcept;
 
 /// Why one of the above has found an error. For people.
 Reason why_invalid(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits, QueueKind queue) noexcept;
@@ -39,7 +39,7 @@ inline const Sge* pieces_at(const VIP_DESCRIPTOR_SEGMENT* segments) noexcept {
 }
 
 /// Reads a valid descriptor of the common kind: one data segment, no immediate data and no flags. Returns false if it
-/// is another one, which read_send() has to read.
+/// is another one, which read() has to read.
 [[gnu::always_inline]] inline bool read_plain_send(const VIP_DESCRIPTOR& descriptor, const DescriptorLimits& limits,
                                                    SendRequest& request) noexcept {
     static_assert(static_cast<unsigned>(Opcode::Send) == VIP_CONTROL_OP_SENDRECV &&
@@ -65,7 +65,7 @@ inline const Sge* pieces_at(const VIP_DESCRIPTOR_SEGMENT* segments) noexcept {
     return true;
 }
 
-/// The same for a receive with one data segment; see read_receive().
+/// The same for a receive with one data segment.
 [[gnu::always_inline]] inline bool read_plain_receive(const VIP_DESCRIPTOR& descriptor,
                                                       ReceiveRequest& request) noexcept {
     if (descriptor.CS.Control != VIP_CONTROL_OP_SENDRECV || descriptor.CS.Reserved != 0 || descriptor.CS.SegCount != 1)

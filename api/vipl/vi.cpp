@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/vipl/vi.hpp"
 
+#include <type_traits>
+
 #include "api/vipl/cq.hpp"
 #include "api/vipl/nic.hpp"
 #include "api/vipl/ptag.hpp"
@@ -50,6 +52,9 @@ Result<std::shared_ptr<CompletionQueue>> completions_for(const Nic& nic, const C
         nic.device(), CompletionQueueConfig{.capacity = nic.attributes().default_queue_depth}, Vi::on_completion,
         &success_record);
 }
+
+template <class Request>
+constexpr QueueKind kind_of = std::is_same_v<Request, SendRequest> ? QueueKind::Send : QueueKind::Receive;
 
 const char* post_call(QueueKind queue) noexcept { return queue == QueueKind::Send ? "VipPostSend" : "VipPostRecv"; }
 
@@ -180,60 +185,44 @@ bool Vi::postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, WorkQ
     return segments * sizeof(VIP_DESCRIPTOR_SEGMENT) <= room - offset || segments > max_segments_;
 }
 
-VIP_RETURN Vi::post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
-    if (!holds_plain(descriptor, memory, send_)) [[unlikely]]
-        return check_and_post_send(descriptor, memory);
-    SendRequest request;
-    if (read_plain_send(*descriptor, limits(), request)) [[likely]] {
-        descriptor->CS.Status = 0;
-        const Status* const failure = Internals::post(*endpoint_, request);
-        if (failure == nullptr) [[likely]]
-            return VIP_SUCCESS;
-        return not_posted(*failure, descriptor, QueueKind::Send);
-    }
-    return check_and_post_send(descriptor, memory);
+template <class Request>
+VIP_RETURN Vi::post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
+    if (!holds_plain(descriptor, memory, queue(kind_of<Request>))) [[unlikely]]
+        return check_and_post<Request>(descriptor, memory);
+    Request request;
+    bool is_plain = false;
+    if constexpr (kind_of<Request> == QueueKind::Send)
+        is_plain = read_plain_send(*descriptor, limits(), request);
+    else
+        is_plain = read_plain_receive(*descriptor, request);
+    if (!is_plain) [[unlikely]]
+        return check_and_post<Request>(descriptor, memory);
+    descriptor->CS.Status = 0;
+    const Status* const failure = Internals::post(*endpoint_, request);
+    if (failure == nullptr) [[likely]]
+        return VIP_SUCCESS;
+    return not_posted(*failure, descriptor, kind_of<Request>);
 }
 
-VIP_RETURN Vi::post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
-    if (!holds_plain(descriptor, memory, receive_)) [[unlikely]]
-        return check_and_post_receive(descriptor, memory);
-    ReceiveRequest request;
-    if (read_plain_receive(*descriptor, request)) [[likely]] {
-        descriptor->CS.Status = 0;
-        const Status* const failure = Internals::post(*endpoint_, request);
-        if (failure == nullptr) [[likely]]
-            return VIP_SUCCESS;
-        return not_posted(*failure, descriptor, QueueKind::Receive);
-    }
-    return check_and_post_receive(descriptor, memory);
-}
+template VIP_RETURN Vi::post<SendRequest>(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
+template VIP_RETURN Vi::post<ReceiveRequest>(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
 
-VIP_RETURN Vi::check_and_post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
-    return postable(descriptor, memory, send_) ? post_any_send(descriptor)
-                                               : refuse_post(descriptor, memory, QueueKind::Send);
-}
-
-VIP_RETURN Vi::check_and_post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
-    return postable(descriptor, memory, receive_) ? post_any_receive(descriptor)
-                                                  : refuse_post(descriptor, memory, QueueKind::Receive);
-}
-
-VIP_RETURN Vi::post_any_send(VIP_DESCRIPTOR* descriptor) noexcept {
-    const SendRequest request = read_send(*descriptor, limits());
-    if (request.fault != CompletionCode::Success) explain_fault(*descriptor, QueueKind::Send, request.fault);
+template <class Request>
+VIP_RETURN Vi::check_and_post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept {
+    constexpr QueueKind kind = kind_of<Request>;
+    if (!postable(descriptor, memory, queue(kind))) return refuse_post(descriptor, memory, kind);
+    Request request;
+    read(*descriptor, limits(), request);
+    if (request.fault != CompletionCode::Success) explain_fault(*descriptor, kind, request.fault);
     descriptor->CS.Status = 0;
     std::size_t posted = 0;
-    const Status status = endpoint_->post_send({&request, 1}, posted);
-    return status.ok() ? VIP_SUCCESS : not_posted(status, descriptor, QueueKind::Send);
-}
-
-VIP_RETURN Vi::post_any_receive(VIP_DESCRIPTOR* descriptor) noexcept {
-    const ReceiveRequest request = read_receive(*descriptor, max_segments_);
-    if (request.fault != CompletionCode::Success) explain_fault(*descriptor, QueueKind::Receive, request.fault);
-    descriptor->CS.Status = 0;
-    std::size_t posted = 0;
-    const Status status = endpoint_->post_receive({&request, 1}, posted);
-    return status.ok() ? VIP_SUCCESS : not_posted(status, descriptor, QueueKind::Receive);
+    const Status status = [&] {
+        if constexpr (kind == QueueKind::Send)
+            return endpoint_->post_send({&request, 1}, posted);
+        else
+            return endpoint_->post_receive({&request, 1}, posted);
+    }();
+    return status.ok() ? VIP_SUCCESS : not_posted(status, descriptor, kind);
 }
 
 VIP_RETURN Vi::refuse_post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, QueueKind queue) noexcept {

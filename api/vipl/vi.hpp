@@ -40,9 +40,9 @@ public:
     /// Returns true if the VI is Idle and its queues are empty.
     bool destroyable() const noexcept;
 
-    /// The descriptor may be any pointer.
-    VIP_RETURN post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
-    VIP_RETURN post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
+    /// Posts a send or a receive. The descriptor may be any pointer.
+    template <class Request>
+    VIP_RETURN post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
 
     /// connect() starts a connection request, whose number it stores; `attempt` receives the outcome.
     VIP_RETURN connect(const ConnectParameters& parameters, std::uint64_t& number) noexcept;
@@ -81,10 +81,8 @@ private:
     [[gnu::always_inline]] bool holds_plain(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
                                             const WorkQueue& queue) const noexcept;
     bool postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, WorkQueue& queue) const noexcept;
-    [[gnu::noinline]] VIP_RETURN check_and_post_send(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
-    [[gnu::noinline]] VIP_RETURN check_and_post_receive(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
-    [[gnu::noinline]] VIP_RETURN post_any_send(VIP_DESCRIPTOR* descriptor) noexcept;
-    [[gnu::noinline]] VIP_RETURN post_any_receive(VIP_DESCRIPTOR* descriptor) noexcept;
+    template <class Request>
+    [[gnu::noinline]] VIP_RETURN check_and_post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) noexcept;
     [[gnu::noinline, gnu::cold]] VIP_RETURN refuse_post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
                                                         QueueKind queue) noexcept;
     [[gnu::noinline, gnu::cold]] VIP_RETURN refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource,
