@@ -383,6 +383,19 @@ def test_slices_beyond_a_region(device, nic, ia, peer):
     check_slices(peer.mr_reg(64), lambda piece: piece.nbytes)
 
 
+def test_who_releases_a_view_does_not_release_the_memory(device, nic, ia, peer):
+    for register in device.register, nic.register_mem, partial(ia.lmr_create, pz=ia.pz_create()), peer.mr_reg:
+        memory = bytearray(64)
+        region = register(memory)
+        with region.view:
+            pass
+        with pytest.raises(BufferError):
+            memory.clear()
+        assert region[8:16]
+        region.close()
+        memory.clear()
+
+
 def test_errors_of_vipl_have_the_words_of_the_library(nic):
     assert "no NIC with that name" in refused(vipl.open_nic, "nope", kind=vipl.Error)
     assert refused(nic.create_cq, 0, kind=vipl.Error).endswith(": EntryCount is 0")

@@ -48,20 +48,22 @@ def sequence_of(pieces: typing.Any, kind: type, element: type = tuple) -> typing
 class Pinned:
     """A buffer that can neither be moved nor resized until release().
 
-    view       the bytes, as a memoryview
+    view       the bytes, as a memoryview, for the program, which may release it
+    pin        the same, for the package
     address    the address of the first byte
     nbytes     the number of bytes
     """
 
     def __init__(self, buffer: Buffer) -> None:
         """Raises TypeError if the object has no buffer, BufferError if the buffer is not contiguous."""
-        self.address, self.view = _core.pin(buffer)
-        self.nbytes = self.view.nbytes
+        self.address, self.pin = _core.pin(buffer)
+        self.view = self.pin[:]
+        self.nbytes = self.pin.nbytes
 
     @property
     def readonly(self) -> bool:
         """Whether the memory is read-only. Such memory can be sent from, and peers can read it."""
-        return self.view.readonly
+        return self.pin.readonly
 
     def extent(self, part: slice) -> tuple[int, int]:
         """Returns the start and the end of a slice as byte offsets. Unlike slices of a memoryview, which become
@@ -79,5 +81,6 @@ class Pinned:
 
     def release(self) -> None:
         """Releases the buffer. It stays pinned while other memoryviews or regions still use it."""
-        with contextlib.suppress(BufferError):  # another region uses the view; the last one releases it
-            self.view.release()
+        for view in self.view, self.pin:
+            with contextlib.suppress(BufferError):  # another region uses the view; the last one releases it
+                view.release()

@@ -58,7 +58,7 @@ class Lmr(DatObject):
     def __init__(self, ia: Ia, region: Buffer | Lmr, pz: Pz, privileges: MemPrivFlags | None,
                  va_type: VaType, shared_memory_id: bytes | None) -> None:
         if isinstance(region, Lmr):
-            mem_type, memory, described = MemType.LMR, Pinned(region.view), region.handle
+            mem_type, memory, described = MemType.LMR, Pinned(region._memory.pin), region.handle
         else:
             mem_type = MemType.VIRTUAL if shared_memory_id is None else MemType.SHARED_VIRTUAL
             memory = Pinned(region)
@@ -67,7 +67,7 @@ class Lmr(DatObject):
             privileges = MemPrivFlags.READ if memory.readonly else MemPrivFlags.ALL
         handle, self.lmr_context, self.rmr_context, self.registered_size, self.registered_address = _dat.dat_lmr_create(
             ia.handle, mem_type, described, memory.nbytes, pz.handle, privileges, va_type, shared_memory_id or b"")
-        self._memory = memory
+        self._memory: Pinned = memory
         self.ia = ia
         self.pz = pz
         super().__init__(handle, ia, pz, region if isinstance(region, Lmr) else None)
@@ -88,7 +88,7 @@ class Lmr(DatObject):
         has a step."""
         start, stop = self._memory.extent(part)
         piece = LmrTriplet(self._memory.address + start, stop - start, self.lmr_context)
-        piece.view = self.view[start:stop]
+        piece.view = self._memory.pin[start:stop]
         piece.lmr = self
         return piece
 

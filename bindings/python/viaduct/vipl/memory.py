@@ -116,7 +116,7 @@ class Region(Handled):
         """Returns a segment. Raises IndexError if the slice is not within the region, ValueError if it has a
         step."""
         start, stop = self._pinned.extent(part)
-        return Segment(self._pinned.address + start, self.handle, self.view[start:stop])
+        return Segment(self._pinned.address + start, self.handle, self._pinned.pin[start:stop])
 
     def _description(self) -> str:
         return f"{len(self)} bytes, handle {self.handle}"
