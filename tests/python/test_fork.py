@@ -41,7 +41,8 @@ def process(function, *arguments):
 # ---- viaduct.core ----
 
 def fork_with_core(service, end):
-    device = core.Device()
+    device, closed = core.Device(), core.Device()
+    closed.close()
     endpoint, region, listener = device.endpoint(), device.register(64), device.listen(service + 1)
     endpoint.post_receive(region[32:])
     endpoint.connect(device.host, service, timeout=TIMEOUT)

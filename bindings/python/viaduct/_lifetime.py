@@ -155,7 +155,7 @@ def _disown(resource: Resource) -> None:
     for child in resource._living_children():
         _disown(child)
     resource._closed = True
-    if hasattr(resource, "_raw"):
+    if "_raw" in vars(resource):
         vars(resource)["_raw"] = _Inherited()
 
 
