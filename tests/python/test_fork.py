@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 from vipl_pair import fails, free_discriminator, nic, request
@@ -123,3 +124,23 @@ def test_vipl(nic, end):
         assert bytes(region.view[:5]) == b"alive"
         vi.post_send(region[8:14])
         vi.send_wait(TIMEOUT)
+
+
+def fork_beside_a_handler():
+    inside, leave = threading.Event(), threading.Event()
+    nic = vipl.open_nic()
+    vi = nic.create_vi()
+    vi.post_send()
+    vi.send_notify(lambda *_: (inside.set(), leave.wait(TIMEOUT)))
+    assert inside.wait(TIMEOUT)
+    child = os.fork()
+    if child == 0:
+        sys.exit()
+    assert os.waitpid(child, 0) == (child, 0)
+    leave.set()
+    nic.close()
+
+
+def test_a_handler_that_only_the_parent_runs():
+    with process("fork_beside_a_handler"):
+        pass

@@ -2,21 +2,24 @@
 // How threads of the libraries enter Python.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
+#include <atomic>
 
 #include "occupancy.hpp"
 
 namespace viaduct::python {
 
-/// Counts the threads in the library that are inside Python or wait for it. They must have left before Python exits.
+/// The threads in the library that are inside Python or wait for it must have left before Python exits.
 class Entrance {
 public:
     /// Admits the current thread, with the GIL, during its lifetime. False: Python has exited.
     class Visit {
     public:
-        Visit();
-        ~Visit();
+        Visit() : inside_(!is_closed()) {
+            if (inside_) state_ = PyGILState_Ensure();
+        }
+        ~Visit() {
+            if (inside_) PyGILState_Release(state_);
+        }
         Visit(const Visit&) = delete;
         Visit& operator=(const Visit&) = delete;
         explicit operator bool() const noexcept { return inside_; }
@@ -28,17 +31,15 @@ public:
     };
 
     /// Stops admitting threads and waits until all have left. Requires the GIL and releases it meanwhile.
-    static void close();
-    static bool is_closed();
+    static void close() {
+        const GilReleased released;
+        closed = true;
+        Callback::await_none();
+    }
+    static bool is_closed() noexcept { return closed; }
 
 private:
-    static bool enter();
-    static void leave();
-
-    static std::mutex mutex;  // guards the members below
-    static std::condition_variable changed;
-    static int visitors;
-    static bool closed;
+    static inline std::atomic<bool> closed{false};
 };
 
 }  // namespace viaduct::python

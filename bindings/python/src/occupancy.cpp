@@ -3,44 +3,57 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <mutex>
+#include <new>
 #include <stdexcept>
 #include <vector>
+
+#include "core/base/fork.hpp"
 
 namespace viaduct::python {
 namespace {
 
-struct Line {
-    std::mutex mutex;  // guards the members below
-    std::condition_variable changed;
-    std::vector<const Stay*> stays;  // in order of arrival
-    int callbacks = 0;
-};
-
-/// Never destroyed, because threads may still leave calls while the process exits.
-Line& line() {
-    static auto& only = *new Line;
-    return only;
-}
+thread_local int own_callbacks = 0;
 
 bool contains(const auto& objects, Handle object) noexcept {
     return std::ranges::find(objects, object) != objects.end();
 }
 
-/// Changes the line and wakes the threads that wait in it.
-template <class Change>
-void change_line(Change change) {
-    {
-        const std::lock_guard lock(line().mutex);
-        change(line());
-    }
-    line().changed.notify_all();
-}
-
 }  // namespace
 
+struct Stay::Line {
+    /// Changes the line and wakes the threads that wait in it.
+    template <class Change>
+    void change(Change how) {
+        {
+            const LockGuard lock(mutex);
+            how(*this);
+        }
+        changed.notify_all();
+    }
+
+    /// In a child, where only the thread goes on that has forked.
+    static void forget_others(void* inherited) noexcept {
+        auto& own = *static_cast<Line*>(inherited);
+        std::erase_if(own.stays, [](const Stay* stay) { return stay->thread_ != std::this_thread::get_id(); });
+        ending = static_cast<int>(std::ranges::count_if(own.stays, &Stay::ends));
+        own.callbacks = own_callbacks;
+        new (&own.changed) std::condition_variable_any;
+    }
+
+    ProcessMutex mutex{forget_others, this};  // guards the members below
+    std::condition_variable_any changed;
+    std::vector<const Stay*> stays;  // in order of arrival
+    int callbacks = 0;
+};
+
+/// Never destroyed, because threads may still leave calls while the process exits.
+Stay::Line& Stay::line() {
+    static auto& only = *new Line;
+    return only;
+}
+
 Stay::Stay(const Objects& objects) : objects_(objects) {
-    const std::lock_guard lock(line().mutex);
+    const LockGuard lock(line().mutex);
     const auto is_in_its_midst = [this](const Stay* other) {
         return other->thread_ == thread_ && ends_part_of(*other);
     };
@@ -51,7 +64,7 @@ Stay::Stay(const Objects& objects) : objects_(objects) {
 }
 
 Stay::~Stay() {
-    change_line([this](Line& all) {
+    line().change([this](Line& all) {
         std::erase(all.stays, this);
         if (ends()) --ending;
     });
@@ -73,7 +86,7 @@ bool Stay::any_before(Condition condition) const {
 
 bool Stay::await_ends() const {
     if (nobody_ends()) return true;
-    std::unique_lock lock(line().mutex);
+    UniqueLock lock(line().mutex);
     const auto is_behind_an_end = [this] {
         return any_before([this](const Stay& other) { return other.ends_part_of(*this); });
     };
@@ -87,7 +100,7 @@ bool Stay::await_ends() const {
 
 bool Stay::await_calls() const {
     if (!ends()) return true;
-    std::unique_lock lock(line().mutex);
+    UniqueLock lock(line().mutex);
     line().changed.wait(lock,
                         [this] { return !any_before([this](const Stay& other) { return ends_part_of(other); }); });
     return true;
@@ -95,17 +108,24 @@ bool Stay::await_calls() const {
 
 bool Stay::is_awaited(Handle object) {
     if (object == 0 || nobody_ends()) return false;
-    const std::lock_guard lock(line().mutex);
+    const LockGuard lock(line().mutex);
     return std::ranges::any_of(line().stays,
                                [object](const Stay* stay) { return contains(stay->objects_.ended, object); });
 }
 
 Callback::Callback() {
-    change_line([](Line& all) { ++all.callbacks; });
+    Stay::line().change([](auto& all) { ++all.callbacks; });
+    ++own_callbacks;
 }
 
 Callback::~Callback() {
-    change_line([](Line& all) { --all.callbacks; });
+    --own_callbacks;
+    Stay::line().change([](auto& all) { --all.callbacks; });
+}
+
+void Callback::await_none() {
+    UniqueLock lock(Stay::line().mutex);
+    Stay::line().changed.wait(lock, [] { return Stay::line().callbacks == 0; });
 }
 
 }  // namespace viaduct::python

@@ -53,6 +53,10 @@ public:
     static bool nobody_ends() noexcept { return ending.load(std::memory_order_relaxed) == 0; }
 
 private:
+    friend class Callback;
+    struct Line;
+    static Line& line();
+
     bool ends() const noexcept { return objects_.ended != decltype(objects_.ended){}; }
     bool ends_part_of(const Stay& other) const noexcept;
     template <class Condition>
@@ -97,6 +101,9 @@ public:
     ~Callback();
     Callback(const Callback&) = delete;
     Callback& operator=(const Callback&) = delete;
+
+    /// Waits until there is none. Requires that the GIL is not held.
+    static void await_none();
 };
 
 }  // namespace viaduct::python
