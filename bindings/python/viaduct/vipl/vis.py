@@ -77,13 +77,26 @@ class Vi(Handled):
         self._gone()
 
     def _release(self) -> None:
+        try:
+            while not self._destroyed():
+                pass
+        finally:
+            self._gone()
+
+    def _destroyed(self) -> bool:
+        """Destroys the VI in any state. False: a thread has posted a descriptor meanwhile, or one in memory that is
+        gone has broken the VI."""
         _vipl.VipDisconnect(self.handle)
         for done in (_vipl.VipSendDone, _vipl.VipRecvDone):
             while done(self.handle) != (ReturnCode.DESCRIPTOR_ERROR, 0):
                 pass
-        _vipl.VipDisconnect(self.handle)  # again: a descriptor in memory that is gone has broken the VI meanwhile
-        _vipl.VipDestroyVi(self.handle)
-        self._gone()
+        try:
+            _vipl.VipDestroyVi(self.handle)
+        except Error as error:
+            if error.code != ReturnCode.INVALID_STATE:
+                raise
+            return False
+        return True
 
     def _gone(self) -> None:
         for descriptor in self._posted.values():
@@ -178,7 +191,7 @@ class Vi(Handled):
         already, it is not posted, the VI enters the Error state, and the handler of Nic.error_callback() gets
         VI_OVERRUN. Raises ValueError if it is posted already, Error(ERROR_RESOURCE) if there is no memory.
         """
-        return self._post(_vipl.VipPostSend, what if isinstance(what, Descriptor) else
+        return self._post("VipPostSend", _vipl.VipPostSend, what if isinstance(what, Descriptor) else
                           self._ptag.descriptor(what, operation, remote, immediate, fence))
 
     @quick
@@ -192,9 +205,11 @@ class Vi(Handled):
         descriptor = what if isinstance(what, Descriptor) else self._ptag.descriptor(what)
         if not descriptor.writable:
             raise ValueError("the memory is read-only")
-        return self._post(_vipl.VipPostRecv, descriptor)
+        return self._post("VipPostRecv", _vipl.VipPostRecv, descriptor)
 
-    def _post(self, post: typing.Callable[[int, int, int], None], descriptor: Descriptor) -> Descriptor:
+    def _post(self, call: str, post: typing.Callable[[int, int, int], None], descriptor: Descriptor) -> Descriptor:
+        if self._closed:  # else close() might never end
+            raise error_of(call, ReturnCode.INVALID_PARAMETER)
         if descriptor.posted:
             raise ValueError("the descriptor is posted")
         descriptor.posted = True
