@@ -16,6 +16,7 @@ import pytest
 import viaduct
 from background import Background, join, runs
 from checks import fails, leak_nothing
+from programs import python
 from viaduct import _waiting, core
 from viaduct.core.errors import error_of
 from viaduct.core.objects import next_of, repeat
@@ -487,6 +488,19 @@ def test_what_is_made_while_the_parent_closes_is_closed_too(device):
     region = Prolific(domain, 8)
     domain.close()
     assert region.closed and len(made) == 2 and all(each.closed for each in made)
+
+
+def test_the_end_of_the_program_closes_all_although_some_fail():
+    program = """
+import atexit
+atexit.register(lambda: print([each.closed for each in left]))  # after those that are registered later
+from viaduct._lifetime import Resource
+class Failing(Resource):
+    def _release(self):
+        raise ValueError
+left = [Failing(), Failing()]
+"""
+    assert "[True, True]" in python("-c", program)
 
 
 def test_garbage_is_closed(device):

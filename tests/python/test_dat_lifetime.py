@@ -82,6 +82,13 @@ def test_closing_an_endpoint_that_the_provider_made(ia):
     assert pair.client.connection() == dat.EventNumber.CONNECTION_EVENT_PEER_REJECTED
 
 
+def test_closing_the_adapter_whose_evd_another_one_uses(ia):
+    other = dat.ia_open(async_evd=ia.async_evd)
+    assert other.async_evd is ia.async_evd
+    ia.close()
+    assert other.closed
+
+
 def test_parents_live_as_long_as_their_children():
     ep = Pair(dat.ia_open()).connect().client.ep
     gc.collect()

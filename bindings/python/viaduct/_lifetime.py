@@ -173,6 +173,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 @atexit.register
 def _close_all() -> None:
-    """Closes the remaining objects while the interpreter is still intact."""
-    for root in list(_roots):
-        root.close()
+    """Closes the remaining objects while the interpreter is still intact, also if some raise exceptions."""
+    with contextlib.ExitStack() as closing:
+        for root in list(_roots):
+            closing.callback(root.close)

@@ -46,11 +46,11 @@ class Ia(Counting):
 
     def __init__(self, name: str, handle: int, async_evd: int) -> None:
         self.name = name
-        super().__init__(handle)
         known = object_of(async_evd)
-        if not isinstance(known, Evd) and async_evd != EVD_ASYNC_EXISTS:
-            known = Evd(self, async_evd, owned=False)
         self.async_evd = known if isinstance(known, Evd) else None
+        super().__init__(handle, self.async_evd)
+        if self.async_evd is None and async_evd != EVD_ASYNC_EXISTS:
+            self.async_evd = Evd(self, async_evd, owned=False)
 
     def _description(self) -> str:
         return self.name
