@@ -51,6 +51,17 @@ def runs(main):
     return test
 
 
+def threads_that_call(monkeypatch, owner, name):
+    """Returns the set of threads that call a function from now on."""
+    threads, function = set(), getattr(owner, name)
+
+    def noting(*arguments, **options):
+        threads.add(threading.get_ident())
+        return function(*arguments, **options)
+    monkeypatch.setattr(owner, name, noting)
+    return threads
+
+
 def use_until_gone(thing, uses, says_gone):
     """Repeats all calls until each has failed because the object no longer exists, which says_gone() detects in the
     exception. says_gone() raises unexpected exceptions."""

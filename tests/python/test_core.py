@@ -14,10 +14,10 @@ import time
 import numpy
 import pytest
 import viaduct
-from background import Background, join, runs
+from background import Background, join, runs, threads_that_call
 from checks import fails, leak_nothing
 from programs import python
-from viaduct import _waiting, core
+from viaduct import _core, _waiting, core
 from viaduct.core.errors import error_of
 from viaduct.core.objects import next_of, repeat
 from viaduct.pytest_plugin import PATIENCE, connected
@@ -417,6 +417,14 @@ async def test_asyncio(device, free_service):
     with pytest.raises(TimeoutError):
         await server.wait_receive_async(0.01)
     assert (results[1], bytes(answer.view[:5])) == (5, b"hello")
+
+
+@runs
+async def test_names_are_looked_up_beside_the_loop(device, monkeypatch):
+    threads = threads_that_call(monkeypatch, _core, "resolve_host")
+    with fails(core.Code.UNREACHABLE):
+        await device.endpoint().connect_async("no.such.host.invalid", 1)
+    assert threads and threading.get_ident() not in threads
 
 
 @runs

@@ -3,12 +3,13 @@
 import asyncio
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
 
 import pytest
-from background import Background, runs
+from background import Background, runs, threads_that_call
 from checks import fails
 from dat_pair import DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia, pair
 from programs import python
@@ -345,6 +346,14 @@ async def test_failed_attempts_raise(ia):
     pair = Pair(ia)
     with pytest.raises(dat.TimeoutError):
         await pair.client.ep.connect_async(ia.address, pair.qual, timeout=0.1)
+
+
+@runs
+async def test_names_are_looked_up_beside_the_loop(ia, monkeypatch):
+    threads = threads_that_call(monkeypatch, socket, "getaddrinfo")
+    with pytest.raises(socket.gaierror):
+        await Side(ia).ep.connect_async("no.such.host.invalid", 1)
+    assert threads and threading.get_ident() not in threads
 
 
 @runs

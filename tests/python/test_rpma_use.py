@@ -9,7 +9,7 @@ import threading
 import pytest
 from viaduct import _rpma, rpma
 
-from background import TIMEOUT, Background, all_of, end_in_use, join, runs
+from background import TIMEOUT, Background, all_of, end_in_use, join, runs, threads_that_call
 from checks import fails, leak_nothing
 from programs import TESTS, python
 from rpma_pair import ADDRESS, Pair, free_port, new_peer, pair, peer
@@ -234,3 +234,11 @@ async def test_asyncio_tells_why_there_is_no_connection(peer):
     port = free_port()
     with peer.ep_listen(ADDRESS, port), pytest.raises(TimeoutError):
         await peer.connect_async(ADDRESS, port, timeout=0.01)
+
+
+@runs
+async def test_names_are_looked_up_beside_the_loop(peer, monkeypatch):
+    threads = threads_that_call(monkeypatch, _rpma, "rpma_conn_req_new")
+    with fails(rpma.ErrorCode.PROVIDER):
+        await peer.connect_async("no.such.host.invalid", 1)
+    assert threads and threading.get_ident() not in threads

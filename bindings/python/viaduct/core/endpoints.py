@@ -2,6 +2,8 @@
 """Endpoints."""
 from __future__ import annotations
 
+import asyncio
+
 from viaduct import _core, _waiting
 from viaduct._arguments import awaits, quick
 from viaduct._services import service_bytes
@@ -109,6 +111,8 @@ class Endpoint(Held):
                             bare: bool = False) -> ConnectionEvent:
         """Connects, and returns the event with the peer's private data, without blocking the asyncio loop. The options
         are those of start_connect(), the errors those of connect()."""
+        if isinstance(host, str):
+            host = await asyncio.to_thread(resolve, host)
         self.start_connect(host, service, private_data=private_data, timeout=timeout, peer_to_peer=peer_to_peer,
                            bare=bare)
         return self._connected(await _waiting.until(self.fileno(), self._next_event))

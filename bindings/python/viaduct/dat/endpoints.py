@@ -105,7 +105,8 @@ class Ep(Counting):
         CONNECTION_EVENT_ESTABLISHED, ValueError if the endpoint has no connect EVD. Cancelling the task ends the
         attempt.
         """
-        self.connect(host, conn_qual, timeout, private_data, qos, flags)
+        address, _ = await asyncio.to_thread(socket_address, host)
+        self.connect(address, conn_qual, timeout, private_data, qos, flags)
         try:
             return await self._outcome("dat_ep_connect", None)
         except asyncio.CancelledError:

@@ -2,6 +2,8 @@
 """Devices and peers."""
 from __future__ import annotations
 
+import asyncio
+
 from viaduct import _rpma
 from viaduct._arguments import checked
 from viaduct.memory import Buffer, alloc
@@ -93,5 +95,6 @@ class Peer(Object):
                             private_data: Buffer | None = None, timeout: float | None = None) -> Conn:
         """Prepares a request, sends it, waits for ESTABLISHED without blocking the asyncio loop, and returns the
         connection. The errors are those of connect()."""
-        conn = self.conn_req_new(addr, port, cfg).connect(private_data)
+        request = await asyncio.to_thread(self.conn_req_new, addr, port, cfg)
+        conn = request.connect(private_data)
         return await conn._established_async(timeout)
