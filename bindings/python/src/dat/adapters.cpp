@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "structures.hpp"
+#include "triplets.hpp"
 
 /// Provided by every registry but declared in no public header: convert between the handle of an IA and the number that
 /// consumers have.
@@ -107,16 +108,8 @@ void add_adapters(py::module_& module) {
     def_output(module, "dats_get_ia_handle", &dats_get_ia_handle);
 
     def_output(module, "dat_get_handle_type", &dat_get_handle_type);
-    module.def("dat_set_consumer_context", [](Handle handle, DAT_UINT64 value) {
-        DAT_CONTEXT context;
-        context.as_64 = value;
-        VIADUCT_DAT_CALL(dat_set_consumer_context, to_dat(handle), context);
-    });
-    module.def("dat_get_consumer_context", [](Handle handle) {
-        DAT_CONTEXT context{};
-        VIADUCT_DAT_CALL(dat_get_consumer_context, to_dat(handle), &context);
-        return context.as_64;
-    });
+    def_call(module, "dat_set_consumer_context", &dat_set_consumer_context);
+    def_output(module, "dat_get_consumer_context", &dat_get_consumer_context);
     module.def("dat_strerror", [](DAT_RETURN result) {
         const char *type = "", *subtype = "";
         VIADUCT_DAT_CALL(dat_strerror, result, &type, &subtype);

@@ -99,10 +99,6 @@ DAT_RETURN end(const Objects& objects, Call call) {
 #define VIADUCT_DAT_CALL(function, ...) \
     check(#function, unlocked(objects_among(__VA_ARGS__), [&] { return function(__VA_ARGS__); }))
 
-/// Like VIADUCT_DAT_CALL, for calls that are shorter than releasing the GIL.
-#define VIADUCT_DAT_QUICK_CALL(function, ...) \
-    check(#function, quick(objects_among(__VA_ARGS__), [&] { return function(__VA_ARGS__); }))
-
 /// Like VIADUCT_DAT_CALL, for a KeepingCall that exists until the end of the block.
 #define VIADUCT_DAT_KEEPING_CALL(function, ...) \
     const KeepingCall keeping(#function, objects_among(__VA_ARGS__), [&] { return function(__VA_ARGS__); })
@@ -110,7 +106,8 @@ DAT_RETURN end(const Objects& objects, Call call) {
 /// The type in which Python passes an argument: handles and enumerations are numbers.
 template <class Argument>
 using Plain = std::conditional_t<std::is_same_v<Argument, DAT_HANDLE>, Handle,
-                                 std::conditional_t<std::is_enum_v<Argument>, int, Argument>>;
+                                 std::conditional_t<std::is_same_v<Argument, DAT_BOOLEAN>, bool,
+                                                    std::conditional_t<std::is_enum_v<Argument>, int, Argument>>>;
 
 template <class Argument>
 auto to_argument(Plain<Argument> value) noexcept {
@@ -121,11 +118,12 @@ auto to_argument(Plain<Argument> value) noexcept {
 }
 
 /// Defines a call whose arguments are all inputs.
-template <class... Inputs>
+template <bool is_quick = false, class... Inputs>
 void def_call(py::module_& module, const char* name, DAT_RETURN (*function)(Inputs...)) {
     module.def(name, [name, function](Plain<Inputs>... inputs) {
-        check(name, unlocked(objects_among(to_argument<Inputs>(inputs)...),
-                             [&] { return function(to_argument<Inputs>(inputs)...); }));
+        const Objects objects = objects_among(to_argument<Inputs>(inputs)...);
+        const auto call = [&] { return function(to_argument<Inputs>(inputs)...); };
+        check(name, is_quick ? quick(objects, call) : unlocked(objects, call));
     });
 }
 

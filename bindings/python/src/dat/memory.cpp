@@ -37,15 +37,6 @@ py::tuple create_lmr(Handle ia, int type, Handle region, DAT_VLEN length, Handle
     return py::make_tuple(to_python(lmr), lmr_context, rmr_context, registered_length, registered_address);
 }
 
-DAT_RMR_CONTEXT bind(Handle rmr, Handle lmr, const DAT_LMR_TRIPLET& segment, int privileges, int va_type, Handle ep,
-                     DAT_UINT64 cookie, int flags) {
-    DAT_RMR_CONTEXT context = 0;
-    VIADUCT_DAT_CALL(dat_rmr_bind, to_dat(rmr), to_dat(lmr), &segment, static_cast<DAT_MEM_PRIV_FLAGS>(privileges),
-                     static_cast<DAT_VA_TYPE>(va_type), to_dat(ep), cookie_of(cookie),
-                     static_cast<DAT_COMPLETION_FLAGS>(flags), &context);
-    return context;
-}
-
 }  // namespace
 
 void add_memory(py::module_& module) {
@@ -56,16 +47,16 @@ void add_memory(py::module_& module) {
     module.def("dat_lmr_create", &create_lmr);
     def_output(module, "dat_lmr_query", &dat_lmr_query);
     def_free(module, "dat_lmr_free", &dat_lmr_free);
-    module.def("dat_lmr_sync_rdma_read", [](Handle ia, LmrTriplets segments) {
+    module.def("dat_lmr_sync_rdma_read", [](Handle ia, std::vector<DAT_LMR_TRIPLET> segments) {
         VIADUCT_DAT_CALL(dat_lmr_sync_rdma_read, to_dat(ia), segments.data(), segments.size());
     });
-    module.def("dat_lmr_sync_rdma_write", [](Handle ia, LmrTriplets segments) {
+    module.def("dat_lmr_sync_rdma_write", [](Handle ia, std::vector<DAT_LMR_TRIPLET> segments) {
         VIADUCT_DAT_CALL(dat_lmr_sync_rdma_write, to_dat(ia), segments.data(), segments.size());
     });
 
     def_output(module, "dat_rmr_create", &dat_rmr_create);
     def_output(module, "dat_rmr_create_for_ep", &dat_rmr_create_for_ep);
-    module.def("dat_rmr_bind", &bind);
+    def_output(module, "dat_rmr_bind", &dat_rmr_bind);
     def_output(module, "dat_rmr_query", &dat_rmr_query);
     def_free(module, "dat_rmr_free", &dat_rmr_free);
 }

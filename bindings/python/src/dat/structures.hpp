@@ -52,8 +52,10 @@ void def_output(py::module_& module, const char* name, DAT_RETURN (*function)(Ar
                 return to_dict(output);
             else if constexpr (std::is_enum_v<Output>)
                 return static_cast<int>(output);
-            else
+            else if constexpr (std::is_same_v<Output, DAT_HANDLE>)
                 return to_python(output);
+            else
+                return output;
         });
     }
     (std::make_index_sequence<sizeof...(Arguments) - 1>());

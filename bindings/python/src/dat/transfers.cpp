@@ -5,75 +5,49 @@
 namespace viaduct::python::dat {
 namespace {
 
-DAT_COUNT count_of(const LmrTriplets& pieces) noexcept { return static_cast<DAT_COUNT>(pieces.size()); }
-
-DAT_COMPLETION_FLAGS flags_of(int flags) noexcept { return static_cast<DAT_COMPLETION_FLAGS>(flags); }
-
-void post_recv(Handle ep, LmrTriplets pieces, DAT_UINT64 cookie, int flags) {
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_recv, to_dat(ep), count_of(pieces), pieces.data(), cookie_of(cookie),
-                           flags_of(flags));
+/// Defines a call that posts a transfer of pieces of memory. `Rest` are the parameters behind these.
+template <class... Rest>
+void def_post(py::module_& module, const char* name,
+              DAT_RETURN (*function)(DAT_HANDLE, DAT_COUNT, DAT_LMR_TRIPLET*, Rest...)) {
+    module.def(name, [name, function](Handle object, std::vector<DAT_LMR_TRIPLET> pieces, Plain<Rest>... rest) {
+        const auto post = [&] {
+            return function(to_dat(object), static_cast<DAT_COUNT>(pieces.size()), pieces.data(),
+                            to_argument<Rest>(rest)...);
+        };
+        check(name, quick({.used = {object}}, post));
+    });
 }
 
-void post_send(Handle ep, LmrTriplets pieces, DAT_UINT64 cookie, int flags) {
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_send, to_dat(ep), count_of(pieces), pieces.data(), cookie_of(cookie),
-                           flags_of(flags));
+// The calls of the extension are macros.
+
+DAT_RETURN post_fetch_and_add(DAT_EP_HANDLE ep, DAT_UINT64 add, DAT_LMR_TRIPLET* local, DAT_DTO_COOKIE cookie,
+                              DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+    return dat_ib_post_fetch_and_add(ep, add, local, cookie, remote, flags);
 }
 
-void post_send_with_invalidate(Handle ep, LmrTriplets pieces, DAT_UINT64 cookie, int flags, bool invalidate,
-                               DAT_RMR_CONTEXT context) {
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_send_with_invalidate, to_dat(ep), count_of(pieces), pieces.data(),
-                           cookie_of(cookie), flags_of(flags), invalidate ? DAT_TRUE : DAT_FALSE, context);
+DAT_RETURN post_cmp_and_swap(DAT_EP_HANDLE ep, DAT_UINT64 compare, DAT_UINT64 swap, DAT_LMR_TRIPLET* local,
+                             DAT_DTO_COOKIE cookie, DAT_RMR_TRIPLET* remote, DAT_COMPLETION_FLAGS flags) {
+    return dat_ib_post_cmp_and_swap(ep, compare, swap, local, cookie, remote, flags);
 }
 
-void post_rdma_write(Handle ep, LmrTriplets pieces, DAT_UINT64 cookie, DAT_RMR_TRIPLET remote, int flags) {
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_rdma_write, to_dat(ep), count_of(pieces), pieces.data(), cookie_of(cookie),
-                           &remote, flags_of(flags));
-}
-
-void post_rdma_read(Handle ep, LmrTriplets pieces, DAT_UINT64 cookie, DAT_RMR_TRIPLET remote, int flags) {
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_rdma_read, to_dat(ep), count_of(pieces), pieces.data(), cookie_of(cookie),
-                           &remote, flags_of(flags));
-}
-
-void post_rdma_read_to_rmr(Handle ep, DAT_RMR_TRIPLET local, DAT_UINT64 cookie, DAT_RMR_TRIPLET remote, int flags) {
-    VIADUCT_DAT_QUICK_CALL(dat_ep_post_rdma_read_to_rmr, to_dat(ep), &local, cookie_of(cookie), &remote,
-                           flags_of(flags));
-}
-
-void post_srq_recv(Handle srq, LmrTriplets pieces, DAT_UINT64 cookie) {
-    VIADUCT_DAT_QUICK_CALL(dat_srq_post_recv, to_dat(srq), count_of(pieces), pieces.data(), cookie_of(cookie));
-}
-
-void post_fetch_and_add(Handle ep, DAT_UINT64 add, DAT_LMR_TRIPLET local, DAT_UINT64 cookie, DAT_RMR_TRIPLET remote,
-                        int flags) {
-    VIADUCT_DAT_QUICK_CALL(dat_ib_post_fetch_and_add, to_dat(ep), add, &local, cookie_of(cookie), &remote, flags);
-}
-
-void post_cmp_and_swap(Handle ep, DAT_UINT64 compare, DAT_UINT64 swap, DAT_LMR_TRIPLET local, DAT_UINT64 cookie,
-                       DAT_RMR_TRIPLET remote, int flags) {
-    VIADUCT_DAT_QUICK_CALL(dat_ib_post_cmp_and_swap, to_dat(ep), compare, swap, &local, cookie_of(cookie), &remote,
-                           flags);
-}
-
-void post_rdma_write_immed(Handle ep, LmrTriplets pieces, DAT_UINT64 cookie, DAT_RMR_TRIPLET remote,
-                           DAT_UINT32 immediate, int flags) {
-    VIADUCT_DAT_QUICK_CALL(dat_ib_post_rdma_write_immed, to_dat(ep), count_of(pieces), pieces.data(), cookie_of(cookie),
-                           &remote, immediate, flags_of(flags));
+DAT_RETURN post_rdma_write_immed(DAT_EP_HANDLE ep, DAT_COUNT count, DAT_LMR_TRIPLET* pieces, DAT_DTO_COOKIE cookie,
+                                 DAT_RMR_TRIPLET* remote, DAT_UINT32 immediate, DAT_COMPLETION_FLAGS flags) {
+    return dat_ib_post_rdma_write_immed(ep, count, pieces, cookie, remote, immediate, flags);
 }
 
 }  // namespace
 
 void add_transfers(py::module_& module) {
-    module.def("dat_ep_post_recv", &post_recv);
-    module.def("dat_ep_post_send", &post_send);
-    module.def("dat_ep_post_send_with_invalidate", &post_send_with_invalidate);
-    module.def("dat_ep_post_rdma_write", &post_rdma_write);
-    module.def("dat_ep_post_rdma_read", &post_rdma_read);
-    module.def("dat_ep_post_rdma_read_to_rmr", &post_rdma_read_to_rmr);
-    module.def("dat_srq_post_recv", &post_srq_recv);
-    module.def("dat_ib_post_fetch_and_add", &post_fetch_and_add);
-    module.def("dat_ib_post_cmp_and_swap", &post_cmp_and_swap);
-    module.def("dat_ib_post_rdma_write_immed", &post_rdma_write_immed);
+    def_post(module, "dat_ep_post_recv", &dat_ep_post_recv);
+    def_post(module, "dat_ep_post_send", &dat_ep_post_send);
+    def_post(module, "dat_ep_post_send_with_invalidate", &dat_ep_post_send_with_invalidate);
+    def_post(module, "dat_ep_post_rdma_write", &dat_ep_post_rdma_write);
+    def_post(module, "dat_ep_post_rdma_read", &dat_ep_post_rdma_read);
+    def_call(module, "dat_ep_post_rdma_read_to_rmr", &dat_ep_post_rdma_read_to_rmr);
+    def_post(module, "dat_srq_post_recv", &dat_srq_post_recv);
+    def_call<true>(module, "dat_ib_post_fetch_and_add", &post_fetch_and_add);
+    def_call<true>(module, "dat_ib_post_cmp_and_swap", &post_cmp_and_swap);
+    def_post(module, "dat_ib_post_rdma_write_immed", &post_rdma_write_immed);
 }
 
 }  // namespace viaduct::python::dat

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Segments of memory as Python tuples: (address, length, context).
+// Segments of memory as Python tuples, (address, length, context), and contexts as numbers of 64 bits.
 #pragma once
 
 #include <pybind11/stl.h>
@@ -9,14 +9,6 @@
 #include "dat.hpp"
 
 namespace viaduct::python::dat {
-
-using LmrTriplets = std::vector<DAT_LMR_TRIPLET>;
-
-inline DAT_CONTEXT cookie_of(DAT_UINT64 number) noexcept {
-    DAT_CONTEXT cookie;
-    cookie.as_64 = number;
-    return cookie;
-}
 
 /// Reads a DAT_LMR_TRIPLET or a DAT_RMR_TRIPLET.
 template <class Triplet>
@@ -42,3 +34,16 @@ template <>
 struct pybind11::detail::type_caster<DAT_LMR_TRIPLET> : viaduct::python::dat::TripletCaster<DAT_LMR_TRIPLET> {};
 template <>
 struct pybind11::detail::type_caster<DAT_RMR_TRIPLET> : viaduct::python::dat::TripletCaster<DAT_RMR_TRIPLET> {};
+
+template <>
+struct pybind11::detail::type_caster<DAT_CONTEXT> {
+    PYBIND11_TYPE_CASTER(DAT_CONTEXT, const_name("int"));
+
+    bool load(handle source, bool convert) {
+        make_caster<DAT_UINT64> number;
+        if (!number.load(source, convert)) return false;
+        value.as_64 = number;
+        return true;
+    }
+    static handle cast(DAT_CONTEXT context, return_value_policy, handle) { return int_(context.as_64).release(); }
+};
