@@ -2,6 +2,7 @@
 """Calls in other threads and in tasks, for the tests of all APIs."""
 import asyncio
 import functools
+import sys
 import threading
 import time
 
@@ -49,6 +50,24 @@ def runs(main):
     def test(*arguments, **fixtures):
         asyncio.run(asyncio.wait_for(main(*arguments, **fixtures), TIMEOUT))
     return test
+
+
+def lets_others_run(call):
+    """Whether another thread runs during a call, which is repeated until then."""
+    call()  # what it imports at first may let them run, too
+    gate = threading.Lock()
+    gate.acquire()
+    other = Background(gate.acquire)
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(2 * TIMEOUT)  # threads run only when others let them
+    try:
+        gate.release()
+        end = time.monotonic() + TIMEOUT
+        while other.runs() and time.monotonic() < end:
+            call()
+        return not other.runs()
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def threads_that_call(monkeypatch, owner, name):

@@ -14,7 +14,7 @@ import time
 import numpy
 import pytest
 import viaduct
-from background import Background, join, runs, threads_that_call
+from background import Background, join, lets_others_run, runs, threads_that_call
 from checks import fails, leak_nothing
 from programs import python
 from viaduct import _core, _waiting, core
@@ -441,6 +441,16 @@ async def test_who_waits_for_a_closed_descriptor_is_in_nobodys_way():
     await stuck
     os.close(reading)
     os.close(writing)
+
+
+def test_other_threads_run_while_much_is_posted(device, pair):
+    source, target = device.register(1 << 20), device.register(1 << 20)
+
+    def write():
+        pair.client.post_write(source[:], target.remote)
+        while not pair.client.send_queue.poll():
+            pass
+    assert lets_others_run(write)
 
 
 def test_a_signal_that_is_handled_does_not_shorten_a_wait(device):

@@ -9,7 +9,7 @@ import sys
 import threading
 
 import pytest
-from background import Background, runs, threads_that_call
+from background import Background, lets_others_run, runs, threads_that_call
 from checks import fails
 from dat_pair import DISCONNECTED, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia, pair
 from programs import python
@@ -114,6 +114,16 @@ def test_ctrl_c_ends_a_wait():
             process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == "interrupted\n"
         assert process.wait(TIMEOUT) == 0
+
+
+def test_other_threads_run_while_much_is_posted(ia, pair):
+    source, target = (ia.lmr_create(bytearray(1 << 20), side.pz) for side in (pair.client, pair.server))
+
+    def write():
+        pair.client.ep.post_rdma_write(source[:], target.target())
+        while pair.client.requested.dequeue() is None:
+            pass
+    assert lets_others_run(write)
 
 
 # ---- Notification objects --------------------------------------------------------------------------------------------

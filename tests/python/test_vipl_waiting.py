@@ -8,7 +8,7 @@ import sys
 import threading
 
 import pytest
-from background import TIMEOUT, Background, runs
+from background import TIMEOUT, Background, lets_others_run, runs
 from vipl_pair import RDMA, connected, errors_of, fails, free_discriminator, nic, pair, region, request
 from viaduct import _vipl, vipl
 from viaduct.vipl import ReturnCode
@@ -111,6 +111,17 @@ def test_other_threads_run_while_one_waits(pair, region):
     received = Background(server.recv_wait, TIMEOUT)
     client.post_send(region[0:4])
     assert received.result().length == 4
+
+
+def test_other_threads_run_while_much_is_posted(nic, pair):
+    client, _ = pair
+    source, target = nic.register_mem(1 << 20), nic.register_mem(1 << 20, vipl.MemAttributes(enable_rdma_write=True))
+
+    def write():
+        client.post_send(source[:], vipl.Operation.RDMAWRITE, target.remote)
+        while client.send_done() is None:
+            pass
+    assert lets_others_run(write)
 
 
 def test_control_c_ends_a_server():

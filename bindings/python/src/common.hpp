@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace viaduct::python {
 
@@ -46,6 +48,17 @@ template <class Call>
 auto without_gil(Call call) {
     const GilReleased released;
     return call();
+}
+
+/// Over shared memory, a post copies its data. Copying more bytes than this takes longer than releasing the GIL.
+constexpr std::size_t quick_length = 64UL * 1024;
+
+/// Reports whether the pieces together are longer than that.
+template <class Piece, class Length>
+bool are_long(const std::vector<Piece>& pieces, Length Piece::*length) noexcept {
+    std::uint64_t bytes = 0;
+    for (const Piece& piece : pieces) bytes += piece.*length;
+    return bytes > quick_length;
 }
 
 /// Returns the timeout. Throws ValueError if it is not a number. Requires the GIL.

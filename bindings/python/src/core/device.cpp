@@ -17,8 +17,9 @@ namespace {
     }
 #include "core_constants.inc"
 
-DeviceId id_of(const std::optional<std::string>& name) {
-    return take_value("Device", name ? find_device(*name) : default_device());
+DeviceObject open(const std::optional<std::string>& name) {
+    const DeviceId id = take_value("Device", without_gil([&] { return name ? find_device(*name) : default_device(); }));
+    return {take_value("Device", without_gil([&] { return open_device(id); }))};
 }
 
 /// Returns the oldest event, or None.
@@ -32,9 +33,7 @@ py::object next_async_event(DeviceObject& device) {
 
 void bind_device(py::module_& module) {
     py::class_<DeviceObject, std::shared_ptr<DeviceObject>>(module, "Device")
-        .def(py::init([](const std::optional<std::string>& name) {
-            return DeviceObject{take_value("Device", open_device(id_of(name)))};
-        }))
+        .def(py::init(&open))
         .def_property_readonly("name", [](const DeviceObject& self) { return self->attributes().name; })
         .def_property_readonly("host", [](const DeviceObject& self) { return to_python(self->attributes().host); })
         .def_property_readonly("limits", [](const DeviceObject& self) { return dict_of(self->attributes()); })
@@ -61,9 +60,11 @@ void bind_region(py::module_& module) {
     py::class_<RegionObject>(module, "MemoryRegion")
         .def(py::init([](const std::shared_ptr<DomainObject>& domain, std::uintptr_t address, std::uint64_t length,
                          int access, bool local_write) {
-            return RegionObject{
-                domain, take_value("MemoryRegion", MemoryRegion::create(domain->own, reinterpret_cast<void*>(address),
-                                                                        length, access_of(access, local_write)))};
+            auto region = without_gil([&] {
+                return MemoryRegion::create(domain->own, reinterpret_cast<void*>(address), length,
+                                            access_of(access, local_write));
+            });
+            return RegionObject{domain, take_value("MemoryRegion", std::move(region))};
         }))
         .def_property_readonly("key", [](const RegionObject& self) { return self->key(); })
         .def("modify",

@@ -130,12 +130,20 @@ struct Request : SendRequest {
     bool persistent = false;
 };
 
+/// Posts a request, without the GIL if it is long.
+template <class Post>
+void post_request(const char* call, const Request& request, Post post) {
+    check(call, are_long(request.pieces, &Sge::length) ? without_gil(post) : post());
+}
+
 void post_receive(EndpointObject& self, const Request& request) {
-    check("Endpoint.post_receive", self->post_receive({.context = request.context, .sges = request.pieces}));
+    post_request("Endpoint.post_receive", request,
+                 [&] { return self->post_receive({.context = request.context, .sges = request.pieces}); });
 }
 
 void post_shared_receive(SharedReceivesObject& self, const Request& request) {
-    check("SharedReceiveQueue.post_receive", self->post_receive({.context = request.context, .sges = request.pieces}));
+    post_request("SharedReceiveQueue.post_receive", request,
+                 [&] { return self->post_receive({.context = request.context, .sges = request.pieces}); });
 }
 
 template <Opcode opcode>
@@ -146,7 +154,7 @@ void post_send(EndpointObject& self, Request& request) {
     if (request.with_immediate) request.immediate = *request.immediate_data;
     if (request.persistent) request.flush_to = FlushTarget::Persistence;
     request.sges = request.pieces;
-    check("Endpoint.post_send", self->post_send(request));
+    post_request("Endpoint.post_send", request, [&] { return self->post_send(request); });
 }
 
 /// Defines a method that posts a request. Its arguments are these members of the request.

@@ -14,7 +14,8 @@ void def_post(py::module_& module, const char* name,
             return function(to_dat(object), static_cast<DAT_COUNT>(pieces.size()), pieces.data(),
                             to_argument<Rest>(rest)...);
         };
-        check(name, quick({.used = {object}}, post));
+        const bool is_long = are_long(pieces, &DAT_LMR_TRIPLET::segment_length);
+        check(name, is_long ? unlocked({.used = {object}}, post) : quick({.used = {object}}, post));
     });
 }
 

@@ -177,11 +177,10 @@ Objects objects_among(FromPython<Inputs>... inputs) noexcept {
     return objects;
 }
 
-/// Defines a function whose arguments are all inputs. Over shared memory a post copies the data, so the GIL is released
-/// if the argument with the number `length` says that these are longer.
+/// Defines a function whose arguments are all inputs. That with the number `length` is the length of data that the call
+/// may copy.
 template <std::size_t length = SIZE_MAX, class... Inputs, class... Names>
 void bind_call(py::module_& module, const char* name, int (*call)(Inputs...), Names... names) {
-    constexpr std::size_t quick_length = 64UL * 1024;
     module.def(
         name,
         [name, call](FromPython<Inputs>... inputs) {

@@ -13,16 +13,19 @@ using Wait = VIP_RETURN (*)(VIP_VI_HANDLE, VIP_ULONG, VIP_DESCRIPTOR**);
 using NotifyHandler = void (*)(VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*);
 using Notify = VIP_RETURN (*)(VIP_VI_HANDLE, VIP_PVOID, NotifyHandler);
 
+/// `length` is that of the data. The descriptor has it, too, but may be in memory that is gone.
 template <Post post>
 void define_post(py::module_& module, const char* name) {
     module.def(
         name,
-        [name](Handle vi, Handle descriptor, VIP_MEM_HANDLE memory) {
-            check(name, quick({.used = {vi, registration(memory)}}, [&] {
-                      return post(to_pointer(vi), static_cast<VIP_DESCRIPTOR*>(to_pointer(descriptor)), memory);
-                  }));
+        [name](Handle vi, Handle descriptor, VIP_MEM_HANDLE memory, VIP_ULONG length) {
+            const Objects objects{.used = {vi, registration(memory)}};
+            const auto call = [&] {
+                return post(to_pointer(vi), static_cast<VIP_DESCRIPTOR*>(to_pointer(descriptor)), memory);
+            };
+            check(name, length > quick_length ? unlocked(objects, call) : quick(objects, call));
         },
-        py::arg("vi"), py::arg("descriptor"), py::arg("memory"));
+        py::arg("vi"), py::arg("descriptor"), py::arg("memory"), py::arg("length") = 0);
 }
 
 /// VIP_DESCRIPTOR_ERROR is returned together with its descriptor.

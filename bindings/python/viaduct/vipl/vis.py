@@ -207,7 +207,7 @@ class Vi(Handled):
             raise ValueError("the memory is read-only")
         return self._post("VipPostRecv", _vipl.VipPostRecv, descriptor)
 
-    def _post(self, call: str, post: typing.Callable[[int, int, int], None], descriptor: Descriptor) -> Descriptor:
+    def _post(self, call: str, post: typing.Callable[[int, int, int, int], None], descriptor: Descriptor) -> Descriptor:
         if self._closed:  # else close() might never end
             raise error_of(call, ReturnCode.INVALID_PARAMETER)
         if descriptor.posted:
@@ -215,7 +215,7 @@ class Vi(Handled):
         descriptor.posted = True
         self._posted[descriptor.address] = descriptor
         try:
-            post(self.handle, descriptor.address, descriptor.memory_handle)
+            post(self.handle, descriptor.address, descriptor.memory_handle, descriptor.length)
         except Error:
             self._take(descriptor.address)
             raise
