@@ -100,6 +100,13 @@ def test_parents_live_as_long_as_their_children():
     assert ia() is None
 
 
+def test_events_do_not_name_what_is_closed(pair):
+    event = pair.send(b"last")
+    assert event.ep is pair.server.ep
+    pair.server.ep.close()
+    assert event.ep is None
+
+
 def test_buffers_live_as_long_as_their_regions(ia):
     class Buffer(bytearray):
         pass

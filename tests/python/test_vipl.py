@@ -471,6 +471,13 @@ def test_completion_queues_tell_which_queue(nic, region):
     assert entry == (server, False) and entry.done() is sending
 
 
+def test_closed_vis_have_no_entries(nic):
+    cq = nic.create_cq()
+    vi = nic.create_vi(recv_cq=cq)
+    vi.close()
+    assert cq._entry(vi.handle, True) is None
+
+
 # ---- Surroundings ----
 
 def test_names(nic, tmp_path):

@@ -97,7 +97,7 @@ class Cno(DatObject):
     def _release(self) -> None:
         for handle in list(self._evds):
             evd = _evd_of(handle)
-            if evd is not None and not evd.closed:
+            if evd is not None:
                 evd.modify_cno(None)
         super()._release()
 

@@ -14,8 +14,9 @@ _objects: weakref.WeakValueDictionary[int, DatObject] = weakref.WeakValueDiction
 
 
 def object_of(handle: int) -> DatObject | None:
-    """Returns the object that has a handle, or None."""
-    return _objects.get(handle)
+    """Returns the object that has a handle; None if it is closed, or unknown."""
+    found = _objects.get(handle)
+    return None if found is None or found.closed else found
 
 
 def handle_of(thing: DatObject | None) -> int:

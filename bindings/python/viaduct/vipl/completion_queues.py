@@ -98,7 +98,7 @@ class CompletionQueue(Handled):
     def _entry(self, vi: int, recv_queue: bool) -> CqEntry | None:
         """Returns the entry of a queue; None if its VI is closed."""
         found = self.nic._vis.get(vi)
-        return None if found is None else CqEntry(found, recv_queue)
+        return None if found is None or found.closed else CqEntry(found, recv_queue)
 
     def _ask(self) -> None:
         _vipl.VipCQNotify(self.handle, (weakref.ref(self), CompletionQueue._arrive), _on_entry)
