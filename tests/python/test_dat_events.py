@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """viaduct.dat: waiting, with threads, signals, descriptors, agents and asyncio."""
 import asyncio
+import os
 import select
 import signal
 import socket
@@ -298,6 +299,21 @@ async def test_a_task_whose_evd_is_closed_is_told(evd):
     evd.close()
     with fails(dat.ReturnType.ABORT):
         await task
+
+
+@runs
+async def test_a_task_whose_adapter_is_closed_leaves_no_descriptor():
+    ia = dat.ia_open()
+    evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE)
+    lower = os.open(os.devnull, os.O_RDONLY)
+    fd = evd.fileno()
+    os.close(lower)  # a descriptor that is opened meanwhile has another number
+    task = asyncio.create_task(evd.wait_async())
+    await asyncio.sleep(0)
+    ia.close()
+    with fails(dat.ReturnType.ABORT):
+        await task
+    assert not asyncio.get_running_loop().remove_reader(fd)
 
 
 @runs

@@ -29,9 +29,10 @@ Wanted = typing.Callable[[Event], bool]
 
 @dataclasses.dataclass(eq=False)
 class _Claim:
-    """A task that waits: for any event, or for those that `wanted` accepts."""
+    """A task that waits: for any event, or for those that `wanted` accepts. The loop watches the descriptor."""
     wanted: Wanted | None
     future: asyncio.Future[Event]
+    fd: int
 
     def takes(self, event: Event) -> bool:
         return not self.future.done() and (self.wanted is None or self.wanted(event))
@@ -224,11 +225,12 @@ class Evd(Counting):
 
     async def _await(self, wanted: Wanted | None, timeout: float | None) -> Event:
         loop = asyncio.get_running_loop()
-        claim = _Claim(wanted, loop.create_future())
         fd = self.fileno()
+        claim = _Claim(wanted, loop.create_future(), fd)
         self._claims.append(claim)
         try:
             self._distribute()
+            loop.remove_reader(fd)  # of other tasks, or for a closed file with the same number
             loop.add_reader(fd, self._distribute)
             await asyncio.wait([claim.future], timeout=timeout)
         except asyncio.CancelledError:
@@ -345,19 +347,19 @@ class Evd(Counting):
             error = _failure("dat_evd_wait", ReturnType.ABORT)
             loop = claim.future.get_loop()
             if loop is asyncio._get_running_loop():
-                _fail(loop, self.fileno(), claim.future, error)
+                _fail(loop, claim, error)
             else:
-                loop.call_soon_threadsafe(_fail, loop, self.fileno(), claim.future, error)
+                loop.call_soon_threadsafe(_fail, loop, claim, error)
 
 
 def _failure(call: str, code: ReturnType) -> Exception:
     return error_of(call, _dat.DAT_CLASS_ERROR | code)
 
 
-def _fail(loop: asyncio.AbstractEventLoop, fd: int, future: asyncio.Future[Event], error: Exception) -> None:
-    loop.remove_reader(fd)
-    if not future.done():
-        future.set_exception(error)
+def _fail(loop: asyncio.AbstractEventLoop, claim: _Claim, error: Exception) -> None:
+    loop.remove_reader(claim.fd)
+    if not claim.future.done():
+        claim.future.set_exception(error)
 
 
 def create_cno_with_fd(ia: Ia) -> Cno:
