@@ -134,6 +134,10 @@ def test_a_view_may_be_registered_again_and_outlive_its_region(device):
     memory.clear()
 
 
+def test_numbers_of_any_type_are_sizes(device):
+    assert len(device.register(numpy.int64(64))) == 64
+
+
 def test_what_cannot_be_registered(device):
     for wrong, kind in (("text", TypeError), (object(), TypeError),
                         (numpy.zeros((8, 8))[:, 1], BufferError), (memoryview(bytes(8))[::2], BufferError),

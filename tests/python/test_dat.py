@@ -122,8 +122,9 @@ def test_ia_of_a_version_that_nobody_has():
 
 def test_ia_closes_gracefully_only_when_nothing_is_left(ia):
     pz = ia.pz_create()
-    with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_IA_IN_USE):
-        ia.close(dat.CloseFlags.GRACEFUL)
+    for flags in dat.CloseFlags.GRACEFUL, int(dat.CloseFlags.GRACEFUL):
+        with fails(dat.ReturnType.INVALID_STATE, dat.ReturnSubtype.INVALID_STATE_IA_IN_USE):
+            ia.close(flags)
     pz.free()
     ia.free()
     assert ia.closed and ia.async_evd.closed

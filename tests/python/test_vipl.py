@@ -52,6 +52,7 @@ def test_calls_after_the_end_have_an_invalid_handle():
                  lambda: vi.connect_request(vipl.NetAddress(b"1234", b"x"), 1), vi.connect_peer_wait,
                  vi.connect_peer_done, nic.query_system_management_info, nic.create_vi):
         fails(ReturnCode.INVALID_PARAMETER, call)
+    fails(ReturnCode.INVALID_PARAMETER, setattr, vi, "user_data", 5)
     assert vi.user_data == 0
     nic.close()
 

@@ -132,6 +132,9 @@ def test_arguments_of_vipl(nic):
         assert refused(fill, region[:], remote=5) == "remote must be Remote or None, not 5"
         assert refused(fill, region[:], "x") == "operation must be Operation, not 'x'"
         assert refused(fill, region[:], immediate=-1, kind=OverflowError).startswith("immediate=-1: ")
+    rdma = vipl.Operation.RDMAWRITE
+    for options in {"operation": rdma}, {"remote": region.remote}, {"immediate": 0}, {"fence": True}:
+        assert refused(vi.post_send, descriptor, **options).startswith("a descriptor has an operation and options")
 
 
 def test_arguments_of_dat(ia):
@@ -171,7 +174,10 @@ def test_arguments_of_rpma(peer):
     assert refused(pair.client.write, 5, 0, None) == "destination must be MrRemote or None, not 5"
     assert refused(pair.client.cq.get_wc, "x") == "num_entries must be int, not 'x'"
     assert refused(pair.client.cq.wait, "x") == "timeout must be float or None, not 'x'"
-    assert refused(rpma.MrRemote.from_descriptor, 1.5) == "cannot convert 'float' object to bytes"  # any buffer
+    no_bytes = "memoryview: a bytes-like object is required, not 'int'"
+    for call in rpma.MrRemote.from_descriptor, rpma.PeerCfg.from_descriptor, peer.conn_req_new(ADDRESS, 5).connect:
+        assert refused(call, 8) == no_bytes
+    assert refused(pair.client.atomic_write, pair.at_server, 0, 8) == no_bytes
 
 
 def test_wrong_arguments_are_not_kept(device, pair):

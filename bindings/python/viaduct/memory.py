@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import numbers
 import operator
 import typing
 
 from viaduct import _core
 from viaduct._arguments import checked
 
-__all__ = ["alloc", "no_piece", "sequence_of", "Pinned", "Buffer"]
+__all__ = ["alloc", "buffer_of", "no_piece", "sequence_of", "Pinned", "Buffer"]
 
 Buffer = typing.Any  # anything with the buffer protocol: bytearray, memoryview, mmap, array, numpy.ndarray ...
 
@@ -24,6 +25,11 @@ def alloc(size: int) -> memoryview:
     is 0.
     """
     return _core.alloc(size)
+
+
+def buffer_of(memory: Buffer | int) -> Buffer:
+    """Returns a buffer itself; for a number, that many bytes of new memory."""
+    return alloc(int(memory)) if isinstance(memory, numbers.Integral) else memory
 
 
 def no_piece(thing: object) -> TypeError:

@@ -8,7 +8,7 @@ from viaduct import _core
 from viaduct._enums import IntFlag
 from viaduct.core.objects import Held
 from viaduct.core.structures import Piece, Remote
-from viaduct.memory import Buffer, Pinned, alloc
+from viaduct.memory import Buffer, Pinned, buffer_of
 
 if typing.TYPE_CHECKING:
     from viaduct.core.devices import Device
@@ -49,7 +49,7 @@ class MemoryRegion(Held):
         """Registers `memory`: a contiguous buffer, or that many bytes of new memory as alloc() returns it. Peers can
         only read read-only memory, whatever `access` says. Raises TypeError if the object has no buffer, BufferError if
         it is not contiguous, Error: INVALID_PARAMETER (no bytes), NO_RESOURCES."""
-        self._pinned = Pinned(alloc(memory) if isinstance(memory, int) else memory)
+        self._pinned = Pinned(buffer_of(memory))
         self._writable = not self._pinned.readonly
         if self._pinned.readonly:
             access &= Access.REMOTE_READ

@@ -61,7 +61,7 @@ class Ia(Counting):
         With CloseFlags.GRACEFUL it raises Error(INVALID_STATE) instead if objects remain. Waits until waiting
         threads and running agents have returned; agents must not call it.
         """
-        if flags is not CloseFlags.GRACEFUL or self.closed:
+        if flags != CloseFlags.GRACEFUL or self.closed:
             super().close()
             return
         _dat.dat_ia_close(self.handle, flags)

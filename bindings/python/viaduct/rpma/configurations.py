@@ -23,7 +23,7 @@ class PeerCfg(Configuration):
     def from_descriptor(cls, descriptor: Buffer) -> PeerCfg:
         """Creates the configuration of another peer from its `descriptor`. Raises Error(INVAL) if that is empty."""
         cfg = cls.__new__(cls)
-        Object.__init__(cfg, _rpma.rpma_peer_cfg_from_descriptor(bytes(descriptor)))
+        Object.__init__(cfg, _rpma.rpma_peer_cfg_from_descriptor(bytes(memoryview(descriptor))))
         return cfg
 
     def _end(self, handle: int) -> None:

@@ -40,7 +40,7 @@ class ConnReq(Object):
         private_data: 1 to 255 bytes for the peer. The request is consumed, even if the call fails. Raises Error:
         PROVIDER (the requester has given up), INVAL (private_data is empty); ValueError if private_data is too long.
         """
-        data = None if private_data is None else bytes(private_data)
+        data = None if private_data is None else bytes(memoryview(private_data))
         if data is not None and len(data) > 255:
             raise ValueError("private data has at most 255 bytes")
         handle = self._take()
@@ -309,7 +309,7 @@ class Conn(HasQueues):
         They are written after earlier reads and flushes; the call copies them. Raises Error(INVAL) also if the
         offset is not a multiple of 8, ValueError if `value` does not have 8 bytes.
         """
-        _rpma.rpma_atomic_write(self._handle, destination._handle, offset, bytes(value), flags, context)
+        _rpma.rpma_atomic_write(self._handle, destination._handle, offset, bytes(memoryview(value)), flags, context)
 
     def flush(self, destination: MrRemote, offset: int, length: int, type: FlushType = FlushType.VISIBILITY, *,
               context: int = 0, flags: Flags = Flags.COMPLETION_ALWAYS) -> None:

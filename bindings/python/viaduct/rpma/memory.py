@@ -123,7 +123,7 @@ class MrRemote(Object):
     def from_descriptor(cls, descriptor: Buffer) -> MrRemote:
         """Creates the description from MrLocal.descriptor of the peer; bytes that follow it are ignored. Raises
         Error(INVAL) if it is too short or damaged."""
-        return cls(_rpma.rpma_mr_remote_from_descriptor(bytes(descriptor)))
+        return cls(_rpma.rpma_mr_remote_from_descriptor(bytes(memoryview(descriptor))))
 
     def _end(self, handle: int) -> None:
         _rpma.rpma_mr_remote_delete(handle)

@@ -6,7 +6,7 @@ import asyncio
 
 from viaduct import _rpma
 from viaduct._arguments import checked
-from viaduct.memory import Buffer, alloc
+from viaduct.memory import Buffer, buffer_of
 from viaduct.rpma.configurations import ConnCfg
 from viaduct.rpma.connections import Conn, ConnReq, Ep
 from viaduct.rpma.constants import IbvContextType, MrUsage
@@ -55,7 +55,7 @@ class Peer(Object):
         of resources); TypeError if the usage writes and the memory is read-only; BufferError if the buffer is not
         contiguous.
         """
-        return MrLocal(self, alloc(buffer) if isinstance(buffer, int) else buffer, usage)
+        return MrLocal(self, buffer_of(buffer), usage)
 
     def srq_new(self, cfg: SrqCfg | None = None) -> Srq:
         """Returns a new shared receive queue. cfg: None means the defaults. Raises Error(PROVIDER) if a size is above

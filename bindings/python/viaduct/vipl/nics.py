@@ -9,7 +9,7 @@ import weakref
 
 from viaduct import _vipl
 from viaduct._arguments import awaits, checked
-from viaduct.memory import Buffer, Pinned, alloc
+from viaduct.memory import Buffer, Pinned, buffer_of
 from viaduct.vipl.addresses import Discriminator, NetAddress, discriminator_bytes, from_raw_address, to_raw_address
 from viaduct.vipl.completion_queues import CompletionQueue
 from viaduct.vipl.connections import ConnectionRequest
@@ -121,7 +121,7 @@ class Nic(Handled):
         BufferError if the buffer is not contiguous; ValueError if peers may write to read-only memory, such as
         bytes.
         """
-        return Region(self, Pinned(alloc(memory) if isinstance(memory, int) else memory), attributes)
+        return Region(self, Pinned(buffer_of(memory)), attributes)
 
     def create_cq(self, entries: int = 256) -> CompletionQueue:
         """VipCreateCQ. Returns a completion queue for that many entries. Raises Error: INVALID_PARAMETER (0),

@@ -189,10 +189,14 @@ class Vi(Handled):
 
         Without a connection it completes with DESC_FLUSHED_ERROR. If the queue holds max_descriptors_per_queue
         already, it is not posted, the VI enters the Error state, and the handler of Nic.error_callback() gets
-        VI_OVERRUN. Raises ValueError if it is posted already, Error(ERROR_RESOURCE) if there is no memory.
+        VI_OVERRUN. Raises ValueError if it is posted already, TypeError for other arguments with a descriptor,
+        Error(ERROR_RESOURCE) if there is no memory.
         """
-        return self._post("VipPostSend", _vipl.VipPostSend, what if isinstance(what, Descriptor) else
-                          self._ptag.descriptor(what, operation, remote, immediate, fence))
+        if not isinstance(what, Descriptor):
+            what = self._ptag.descriptor(what, operation, remote, immediate, fence)
+        elif operation != Operation.SENDRECV or remote is not None or immediate is not None or fence:
+            raise TypeError("a descriptor has an operation and options already; Descriptor.set() changes them")
+        return self._post("VipPostSend", _vipl.VipPostSend, what)
 
     @quick
     def post_recv(self, what: Descriptor | Segments = ()) -> Descriptor:
@@ -366,6 +370,8 @@ class Vi(Handled):
 
     @user_data.setter
     def user_data(self, user_data: int) -> None:
+        if self._closed:
+            raise error_of("VipSetUserData", ReturnCode.INVALID_PARAMETER)
         _vipl.VipSetUserData(self.handle, user_data)
 
 
