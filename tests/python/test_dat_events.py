@@ -75,9 +75,9 @@ def test_a_wait_below_its_threshold_takes_nothing(evd):
     event = waiter.result()
     assert (event.pointer, event.n_more) == (1, 2)
     assert [evd.dequeue().pointer, evd.dequeue().pointer, evd.dequeue()] == [2, 3, None]
-    with pytest.raises(dat.Error) as raised:
-        evd.wait(0, threshold=17)
-    assert raised.value.subtype is dat.ReturnSubtype.INVALID_ARG3
+    for threshold in 17, 0, -1:
+        with fails(dat.ReturnType.INVALID_PARAMETER, dat.ReturnSubtype.INVALID_ARG3):
+            evd.wait(0, threshold)
 
 
 def test_a_wait_ends_when_the_evd_does(ia):
@@ -222,6 +222,11 @@ def test_descriptors_of_completions_can_be_polled(pair):
         assert event.ok and pair.server.received.dequeue() is None
 
 
+def test_an_adapter_whose_errors_were_polled_closes_gracefully(ia):
+    ia.async_evd.fileno()
+    ia.free()
+
+
 def test_who_has_a_cno_waits_for_that(ia):
     evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE, ia.cno_create())
     with pytest.raises(ValueError):
@@ -257,6 +262,8 @@ async def test_waits_count_what_tasks_have_set_aside(evd):
     assert (await task).pointer == 2
     for pointer in 3, 4, 5:
         evd.post_se(pointer)
+    with fails(dat.ReturnType.INVALID_PARAMETER, dat.ReturnSubtype.INVALID_ARG3):
+        evd.wait(0, threshold=17)
     for threshold, pointer in (1, 1), (3, 3), (1, 4):
         event = evd.wait(0, threshold)
         assert (event.pointer, event.n_more) == (pointer, 5 - pointer if pointer > 1 else 3)

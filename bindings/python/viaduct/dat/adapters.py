@@ -64,6 +64,9 @@ class Ia(Counting):
         if flags != CloseFlags.GRACEFUL or self.closed:
             super().close()
             return
+        evd = self.async_evd
+        if evd is not None and evd.ia is self and evd._notifier is not None:
+            evd._notifier.close()  # of which the program does not know
         _dat.dat_ia_close(self.handle, flags)
         super().close()  # what the library has closed with it: the EVD of asynchronous events
 

@@ -152,17 +152,21 @@ class Evd(Counting):
         Raises TimeoutError after `timeout` seconds, and then takes no event; Error: INVALID_STATE (another thread
         waits, or the EVD is unwaitable), ABORT (the EVD is closed meanwhile).
         """
-        kept = len(self._set_aside)
-        if threshold > kept:
-            event = self._event(*_dat.dat_evd_wait(self.handle, timeout, threshold - kept))
-            if kept == 0:
+        while True:
+            kept = len(self._set_aside)
+            if not 0 < threshold <= kept:
+                is_valid = kept != 0 and 0 < threshold <= self.query().evd_qlen  # else the library refuses it
+                missing = threshold - kept if is_valid else threshold
+                event = self._event(*_dat.dat_evd_wait(self.handle, timeout, missing))
+                if kept == 0:
+                    return event
+                self._set_aside.append(event)
+            while (later := self._dequeue()) is not None:
+                self._set_aside.append(later)
+            with contextlib.suppress(IndexError):  # another thread has taken it
+                event = self._set_aside.popleft()
+                event.n_more = len(self._set_aside)
                 return event
-            self._set_aside.append(event)
-        while (later := self._dequeue()) is not None:
-            self._set_aside.append(later)
-        event = self._set_aside.popleft()
-        event.n_more = len(self._set_aside)
-        return event
 
     def dequeue(self) -> Event | None:
         """Takes and returns the oldest event; None if there is none (DAT_QUEUE_EMPTY). Does not wait. Raises
