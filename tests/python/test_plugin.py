@@ -15,6 +15,7 @@ PEERS = """
     import signal, os
     import pytest
     from viaduct import core
+    from viaduct.pytest_plugin import PeerFailed
 
     def double(link):
         link.send(2 * link.recv())
@@ -28,6 +29,10 @@ PEERS = """
         link.recv()
 
     def die(link):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def die_without_reading(link):
+        link.poll(None)
         os.kill(os.getpid(), signal.SIGKILL)
 
     def return_early(link):
@@ -84,8 +89,14 @@ def test_killed_peer(peer_process):
     peer.kill()
     with pytest.raises(ProcessLookupError):
         os.kill(peer.pid, 0)
+
+def test_dead_peer(peer_process):
+    peer = peer_process(die_without_reading)
+    peer.send("something")
+    with pytest.raises(PeerFailed, match="SIGKILL"):
+        peer.receive()
 """)
-    done.assert_outcomes(passed=5)
+    done.assert_outcomes(passed=6)
 
 
 @same_everywhere

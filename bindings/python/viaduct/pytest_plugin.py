@@ -309,7 +309,7 @@ class Peer:
         ready = multiprocessing.connection.wait([self.link, self._report], timeout)
         if not ready:
             raise TimeoutError(f"the peer process {self.pid} sends nothing")
-        with contextlib.suppress(EOFError):
+        with contextlib.suppress(EOFError, ConnectionResetError):  # the latter if it has not read everything
             if self.link in ready:
                 return self.link.recv()
         self.result(timeout)
