@@ -48,6 +48,8 @@ class Cno(DatObject):
     from its EVDs, and ends the waits of other threads with Error(INVALID_HANDLE).
     """
 
+    _ended_by = "dat_cno_free"
+
     def __init__(self, ia: Ia, handle: int, fd: int = -1) -> None:
         self.ia = ia
         self._fd = fd
@@ -92,9 +94,6 @@ class Cno(DatObject):
             param.proxy = param.proxy.agent
         return param
 
-    def _destroy(self) -> None:
-        _dat.dat_cno_free(self.handle)
-
     def _release(self) -> None:
         for handle in list(self._evds):
             evd = _evd_of(handle)
@@ -130,6 +129,7 @@ class Evd(Counting):
     """
 
     _counters = counters_of("DCNT_EVD_")
+    _ended_by = "dat_evd_free"
 
     def __init__(self, ia: Ia, handle: int, cno: Cno | None = None, *, owned: bool = True) -> None:
         self.ia = ia
@@ -329,9 +329,6 @@ class Evd(Counting):
         """Posts a software event with 64 bits (dat_evd_post_se). Raises Error: QUEUE_FULL, INVALID_PARAMETER (the EVD
         does not take EvdFlags.SOFTWARE, or event_number is of another kind)."""
         _dat.dat_evd_post_se(self.handle, event_number, pointer)
-
-    def _destroy(self) -> None:
-        _dat.dat_evd_free(self.handle)
 
     def _released(self) -> None:
         super()._released()

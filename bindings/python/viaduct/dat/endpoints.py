@@ -52,6 +52,7 @@ class Ep(Counting):
     """
 
     _counters = counters_of("DCNT_EP_")
+    _ended_by = "dat_ep_free"
 
     def __init__(self, ia: Ia, handle: int, **parts: DatObject | None) -> None:
         self.ia = ia
@@ -284,9 +285,6 @@ class Ep(Counting):
         """
         _dat.dat_ep_set_watermark(self.handle, soft_high_watermark, hard_high_watermark)
 
-    def _destroy(self) -> None:
-        _dat.dat_ep_free(self.handle)
-
 
 def _raw(value: DatObject | Comm | int) -> object:
     if isinstance(value, DatObject):
@@ -296,6 +294,8 @@ def _raw(value: DatObject | Comm | int) -> object:
 
 class Srq(DatObject):
     """A shared receive queue: receives for the messages of several endpoints. Created by Ia.srq_create()."""
+
+    _ended_by = "dat_srq_free"
 
     def __init__(self, ia: Ia, pz: Pz, max_recv_dtos: int, max_recv_iov: int, low_watermark: int) -> None:
         attributes = {"max_recv_dtos": max_recv_dtos, "max_recv_iov": max_recv_iov, "low_watermark": low_watermark}
@@ -320,6 +320,3 @@ class Srq(DatObject):
     def query(self, mask: SrqParamMask = SrqParamMask.ALL) -> SrqParam:
         """Returns its parameters (dat_srq_query)."""
         return SrqParam._of(_dat.dat_srq_query(self.handle, mask))
-
-    def _destroy(self) -> None:
-        _dat.dat_srq_free(self.handle)

@@ -21,6 +21,8 @@ __all__ = ["Lmr", "Pz", "Rmr"]
 class Pz(DatObject):
     """A protection zone: endpoints use memory of their own zone only. Created by Ia.pz_create()."""
 
+    _ended_by = "dat_pz_free"
+
     def __init__(self, ia: Ia) -> None:
         self.ia = ia
         super().__init__(_dat.dat_pz_create(ia.handle), ia)
@@ -38,9 +40,6 @@ class Pz(DatObject):
         """Returns a new RMR for the peer of the endpoint that binds it. That peer can invalidate it
         (Ep.post_send_with_invalidate()). Raises Error(MODEL_NOT_SUPPORTED) if the device has no such memory windows."""
         return Rmr(self, _dat.dat_rmr_create_for_ep(self.handle))
-
-    def _destroy(self) -> None:
-        _dat.dat_pz_free(self.handle)
 
 
 class Lmr(DatObject):
@@ -112,6 +111,8 @@ class Rmr(DatObject):
     Only one thread may bind an RMR at a time.
     """
 
+    _ended_by = "dat_rmr_free"
+
     def __init__(self, pz: Pz, handle: int) -> None:
         self.pz = pz
         super().__init__(handle, pz)
@@ -133,6 +134,3 @@ class Rmr(DatObject):
     def query(self, mask: RmrParamMask = RmrParamMask.ALL) -> RmrParam:
         """Returns its parameters (dat_rmr_query)."""
         return RmrParam._of(_dat.dat_rmr_query(self.handle, mask))
-
-    def _destroy(self) -> None:
-        _dat.dat_rmr_free(self.handle)

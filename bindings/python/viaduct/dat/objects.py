@@ -31,14 +31,15 @@ class DatObject(_lifetime.Resource):
     context    64 bits for the program
     """
 
+    _ended_by: str  # the function of the API that ends the object
+
     def __init__(self, handle: int, *parents: DatObject | None) -> None:
         self.handle = handle
         _objects[handle] = self
         super().__init__(*(parent for parent in parents if parent is not None))
 
     def _destroy(self) -> None:
-        """Calls the function of the API that ends the object."""
-        raise NotImplementedError
+        getattr(_dat, self._ended_by)(self.handle)
 
     def _release(self) -> None:
         try:

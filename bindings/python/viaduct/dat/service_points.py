@@ -21,6 +21,8 @@ __all__ = ["Cr", "Csp", "Psp", "Rsp"]
 class Psp(DatObject):
     """A public service point: its EVD receives connection requests for its conn_qual. Created by Ia.psp_create()."""
 
+    _ended_by = "dat_psp_free"
+
     def __init__(self, ia: Ia, conn_qual: int | None, evd: Evd, flags: PspFlags) -> None:
         if conn_qual is None:
             conn_qual, handle = _dat.dat_psp_create_any(ia.handle, evd.handle, flags)
@@ -37,12 +39,11 @@ class Psp(DatObject):
         """Returns its parameters (dat_psp_query)."""
         return PspParam._of(_dat.dat_psp_query(self.handle, mask))
 
-    def _destroy(self) -> None:
-        _dat.dat_psp_free(self.handle)
-
 
 class Rsp(DatObject):
     """A reserved service point: accepts one request for one endpoint, then is destroyed. Created by Ia.rsp_create()."""
+
+    _ended_by = "dat_rsp_free"
 
     def __init__(self, ia: Ia, conn_qual: int, ep: Ep | None, evd: Evd) -> None:
         self.ia = ia
@@ -56,13 +57,12 @@ class Rsp(DatObject):
         """Returns its parameters (dat_rsp_query)."""
         return RspParam._of(_dat.dat_rsp_query(self.handle, mask))
 
-    def _destroy(self) -> None:
-        _dat.dat_rsp_free(self.handle)
-
 
 class Csp(DatObject):
     """A common service point: its EVD receives connection requests for a port of a communicator. Created by
     Ia.csp_create()."""
+
+    _ended_by = "dat_csp_free"
 
     def __init__(self, ia: Ia, comm: Comm, host: str, port: int, evd: Evd) -> None:
         handle = _dat.dat_csp_create(ia.handle, vars(comm), socket_address(host, port), evd.handle)
@@ -72,9 +72,6 @@ class Csp(DatObject):
     def query(self, mask: CspParamMask = CspParamMask.ALL) -> CspParam:
         """Returns its parameters (dat_csp_query)."""
         return CspParam._of(_dat.dat_csp_query(self.handle, mask))
-
-    def _destroy(self) -> None:
-        _dat.dat_csp_free(self.handle)
 
 
 class Cr(DatObject):

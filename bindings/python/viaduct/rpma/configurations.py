@@ -14,6 +14,8 @@ DEFAULT_TIMEOUT_MS = _rpma.RPMA_DEFAULT_TIMEOUT_MS
 class PeerCfg(Configuration):
     """The properties of a peer that its peers must know."""
 
+    _ended_by = "rpma_peer_cfg_delete"
+
     def __init__(self, *, direct_write_to_pmem: bool = False) -> None:
         """Raises Error(NOMEM) if there is not enough memory."""
         super().__init__(_rpma.rpma_peer_cfg_new())
@@ -25,9 +27,6 @@ class PeerCfg(Configuration):
         cfg = cls.__new__(cls)
         Object.__init__(cfg, _rpma.rpma_peer_cfg_from_descriptor(bytes(memoryview(descriptor))))
         return cfg
-
-    def _end(self, handle: int) -> None:
-        _rpma.rpma_peer_cfg_delete(handle)
 
     @property
     def direct_write_to_pmem(self) -> bool:
@@ -53,6 +52,8 @@ class PeerCfg(Configuration):
 class ConnCfg(Configuration):
     """The configuration of a connection. Calls that use it copy it."""
 
+    _ended_by = "rpma_conn_cfg_delete"
+
     def __init__(self, *, timeout_ms: int | None = None, cq_size: int | None = None, rcq_size: int | None = None,
                  sq_size: int | None = None, rq_size: int | None = None, compl_channel: bool | None = None,
                  srq: Srq | None = None) -> None:
@@ -65,9 +66,6 @@ class ConnCfg(Configuration):
         for name, value in wanted.items():
             if value is not None:
                 setattr(self, name, value)
-
-    def _end(self, handle: int) -> None:
-        _rpma.rpma_conn_cfg_delete(handle)
 
     @property
     def timeout_ms(self) -> int:

@@ -23,11 +23,10 @@ class ConnReq(Object):
     Closing it withdraws an outgoing request, and refuses an incoming one.
     """
 
+    _ended_by = "rpma_conn_req_delete"
+
     def __init__(self, handle: int, peer: Object, cfg: ConnCfg | None) -> None:
         super().__init__(handle, peer, *([] if cfg is None or cfg._srq is None else [cfg._srq]))
-
-    def _end(self, handle: int) -> None:
-        _rpma.rpma_conn_req_delete(handle)
 
     def delete(self) -> None:
         """Withdraws an outgoing request, or refuses an incoming one; same as close()."""
@@ -69,12 +68,11 @@ class Ep(Object):
     Closing it rejects pending requests; established connections are not affected.
     """
 
+    _ended_by = "rpma_ep_shutdown"
+
     def __init__(self, handle: int, peer: Object) -> None:
         self._peer = peer
         super().__init__(handle, peer)
-
-    def _end(self, handle: int) -> None:
-        _rpma.rpma_ep_shutdown(handle)
 
     def shutdown(self) -> None:
         """Stops listening; same as close()."""
@@ -133,15 +131,14 @@ class Conn(HasQueues):
     or the connection is not established yet). If a region does not allow the operation, the completion reports that.
     """
 
+    _ended_by = "rpma_conn_delete"
+
     def __init__(self, handle: int, parents: typing.Iterable[Resource]) -> None:
         self._latest: ConnEvent | None = None
         super().__init__(handle, parents, (_rpma.rpma_conn_get_cq(handle), _rpma.rpma_conn_get_rcq(handle)))
 
     def _description(self) -> str:
         return "no event yet" if self._latest is None else self._latest.name
-
-    def _end(self, handle: int) -> None:
-        _rpma.rpma_conn_delete(handle)
 
     def delete(self) -> None:
         """Deletes the connection and its completion queues; same as close()."""

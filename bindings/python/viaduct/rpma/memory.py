@@ -116,6 +116,8 @@ class MrLocal(Object):
 class MrRemote(Object):
     """The description of a region of a peer, which Conn.read(), Conn.write() and other operations access."""
 
+    _ended_by = "rpma_mr_remote_delete"
+
     def __init__(self, handle: int) -> None:
         super().__init__(handle)
 
@@ -124,9 +126,6 @@ class MrRemote(Object):
         """Creates the description from MrLocal.descriptor of the peer; bytes that follow it are ignored. Raises
         Error(INVAL) if it is too short or damaged."""
         return cls(_rpma.rpma_mr_remote_from_descriptor(bytes(memoryview(descriptor))))
-
-    def _end(self, handle: int) -> None:
-        _rpma.rpma_mr_remote_delete(handle)
 
     def delete(self) -> None:
         """Deletes the description. The memory stays registered."""

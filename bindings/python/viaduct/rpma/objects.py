@@ -2,6 +2,7 @@
 """The base classes of the objects of librpma."""
 from __future__ import annotations
 
+from viaduct import _rpma
 from viaduct._lifetime import Resource
 
 CLOSED = 1  # no object has this handle, so that calls on a closed object give INVAL
@@ -10,6 +11,7 @@ CLOSED = 1  # no object has this handle, so that calls on a closed object give I
 class Object(Resource):
     """An object of librpma, known by its handle."""
 
+    _ended_by: str  # the function of C that deletes the object
     _handle = CLOSED
 
     def __init__(self, handle: int, *parents: Resource) -> None:
@@ -22,8 +24,7 @@ class Object(Resource):
         return handle
 
     def _end(self, handle: int) -> None:
-        """Calls the function of C that deletes the object."""
-        raise NotImplementedError
+        getattr(_rpma, self._ended_by)(handle)
 
     def _release(self) -> None:
         handle = self._take()

@@ -34,13 +34,12 @@ def ibv_context_is_odp_capable(ibv_ctx: int) -> bool:
 class Peer(Object):
     """A device in use. Objects created from the same peer can be used together."""
 
+    _ended_by = "rpma_peer_delete"
+
     def __init__(self, ibv_ctx: int) -> None:
         """ibv_ctx: the context that get_ibv_context() returned. Raises Error: INVAL (it is not a context), PROVIDER
         (the device cannot be opened)."""
         super().__init__(_rpma.rpma_peer_new(ibv_ctx))
-
-    def _end(self, handle: int) -> None:
-        _rpma.rpma_peer_delete(handle)
 
     def delete(self) -> None:
         """Deletes the peer alone. Raises Error(PROVIDER) if regions, requests, connections, endpoints or shared receive

@@ -11,6 +11,8 @@ from viaduct.rpma.objects import Configuration, Object, handle_of
 class SrqCfg(Configuration):
     """The configuration of a shared receive queue. Peer.srq_new() copies it."""
 
+    _ended_by = "rpma_srq_cfg_delete"
+
     def __init__(self, *, rq_size: int | None = None, rcq_size: int | None = None) -> None:
         """Sizes are in entries; None means the default, 20."""
         super().__init__(_rpma.rpma_srq_cfg_new())
@@ -18,9 +20,6 @@ class SrqCfg(Configuration):
             self.rq_size = rq_size
         if rcq_size is not None:
             self.rcq_size = rcq_size
-
-    def _end(self, handle: int) -> None:
-        _rpma.rpma_srq_cfg_delete(handle)
 
     @property
     def rq_size(self) -> int:
@@ -46,12 +45,11 @@ class Srq(HasQueues):
     """A queue of receives for the messages of several connections. Created by Peer.srq_new(); closing it closes these
     connections."""
 
+    _ended_by = "rpma_srq_delete"
+
     def __init__(self, peer: Object, cfg: SrqCfg | None) -> None:
         handle = _rpma.rpma_srq_new(peer._handle, handle_of(cfg))
         super().__init__(handle, [peer], (_rpma.rpma_srq_get_rcq(handle),))
-
-    def _end(self, handle: int) -> None:
-        _rpma.rpma_srq_delete(handle)
 
     def delete(self) -> None:
         """Deletes the queue alone. Raises Error(PROVIDER) if connections use it: they keep working, but this object is
