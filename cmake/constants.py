@@ -7,7 +7,8 @@ constants.py HEADER... --calls KINDS --list FILE
 
 Reads the constants of C headers: macros with a value and enumerators, or those of one enumeration. Writes a line
 `CONSTANT(name)` for each to FILE, which is to be included. STUB is TEMPLATE, a Python stub, with the constants behind
-it. MODULE is a Python module with enumerations of these constants.
+it; what is called FIELDS in a class is repeated for each field of the structure with the name of the class. MODULE is a
+Python module with enumerations of these constants.
 
 TABLE is a Python file with a row for each class: its name; its base class, of viaduct._enums or with the name of its
 module; the constants; the description. Constants are chosen by regular expressions, whose group is the name of the
@@ -97,6 +98,12 @@ def write(path: pathlib.Path, text: str) -> None:
     path.write_text(text)
 
 
+def with_fields(stub: str, structs: dict[str, dict[str, str]]) -> str:
+    def repeated(found: re.Match[str]) -> str:
+        return found[1] + "".join(f"{found[3]}{field}{found[4]}" for field in structs[found[2]])
+    return re.sub(r"(class (\w+).*\n(?:    .*\n)*?)((?:    @property\n)?    (?:def )?)FIELDS(.*\n)", repeated, stub)
+
+
 def words_of(name: str) -> str:
     return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).upper()
 
@@ -178,19 +185,20 @@ def main() -> None:
         wanted = [enumerators for names, enumerators in found if arguments.enum in {None, *names}]
         known |= {each: "int" for enumerators in wanted for each in enumerators}
     known = {name: kind for name, kind in known.items() if name not in arguments.excluded}
+    structs = {name: {field: kind for field, kind in fields.items() if field not in arguments.excluded}
+               for name, fields in structs.items()}
     lines = [f"CONSTANT({name})" for name in known]
     if arguments.structures:
-        structs = {name: {field: kind for field, kind in structs[name].items() if field not in arguments.excluded}
-                   for name in arguments.structures}
-        lines = [f"STRUCTURE({name}, {', '.join(f'FIELD({name}, {field})' for field in fields)})"
-                 for name, fields in structs.items()]
+        lines = [f"STRUCTURE({name}, {', '.join(f'FIELD({name}, {field})' for field in structs[name])})"
+                 for name in arguments.structures]
     if arguments.calls:
         kinds = json.loads(arguments.calls.read_text())
         lines = [line for header in arguments.headers for line in calls(read(header), kinds)]
     write(arguments.list, "".join(f"{line}\n" for line in lines))
     if arguments.stub:
         template, stub = arguments.stub
-        write(stub, template.read_text() + "\n" + "".join(f"{name}: {kind}\n" for name, kind in known.items()))
+        constants = "".join(f"{name}: {kind}\n" for name, kind in known.items())
+        write(stub, f"{with_fields(template.read_text(), structs)}\n{constants}")
     if arguments.classes:
         table, module = arguments.classes
         write(module, module_of(table, known, enums))
