@@ -268,7 +268,7 @@ int rewrite_file(const std::string& path, const std::string& target,
     }
     const port::Meanings meanings =
         commands ? port::parse_with_libclang(path, source, *commands) : port::Meanings{.problem = "not wanted"};
-    const port::Rewriting result = port::rewrite(source, target, meanings, port::language_of(path));
+    const port::Rewriting result = port::rewrite(source, target, meanings, path);
     const fs::path output = output_of(path, target, given);
     const bool to_output = output == standard_output;
     if (to_output)

@@ -61,12 +61,25 @@ bool is_plain_lvalue(std::span<const Token> tokens) {
     return !tokens.empty() && tokens.front().kind == TokenKind::Identifier && tokens.front().text != "NULL";
 }
 
+std::string_view suffix_of(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+bool is_in_c(std::string_view path) {
+    constexpr std::array<std::string_view, 3> suffixes = {"c", "h", "inc"};
+    return among(suffixes, suffix_of(path));
+}
+
+/// Whether other sources may include it.
+bool is_header(std::string_view path) {
+    constexpr std::array<std::string_view, 6> suffixes = {"c", "C", "cc", "cpp", "cxx", "c++"};
+    return !among(suffixes, suffix_of(path));
+}
+
 using Words = std::vector<std::string>;
 
 class Rewriter {
 public:
-    Rewriter(std::string_view source, std::string_view target, const Meanings& meanings, Language language)
-        : source_(source), target_(target), language_(language), tokens_(tokenize(source)), context_(tokens_.all) {
+    Rewriter(std::string_view source, std::string_view target, const Meanings& meanings, std::string_view path)
+        : source_(source), target_(target), path_(path), tokens_(tokenize(source)), context_(tokens_.all) {
         std::uint32_t disabled = 0;
         uses_ = find_uses(tokens_, disabled);
         correct_uses(tokens_, meanings, uses_);
@@ -125,7 +138,7 @@ private:
         }
         if (rule.to.find(' ') != std::string::npos && context_.begins_conversion(token)) return "a conversion of C++";
         if (rule.local) {
-            if (language_ != Language::C) return "the types of variables change only in C";
+            if (!is_in_c(path_)) return "the types of variables change only in C";
             if (const auto reason = context_.why_not_local(token); !reason.empty()) return reason;
         }
         if (rule.compared && token_at(all(), token - 1).is("case")) return "used in a switch";
@@ -211,36 +224,61 @@ private:
 
     // ---- Headers ----
 
+    using Branch = std::uint32_t;  ///< of a conditional: the number of the directive that begins it; 0: in none
+
     void translate_includes() {
         std::map<std::string, bool, std::less<>> needed;
         for (const std::string api : {"vipl", "dat", "rpma"}) needed[api] = is_needed(api);
-        for (const auto& token : all())
-            if (token.kind == TokenKind::Header && !token.disabled) included_.emplace(token.text);
-        bool first = !includes_target();
+        find_includes();
         for (const auto& use : uses_)
-            if (use.kind == UseKind::Include && concerns(use, target_))
-                replace_include(use, std::exchange(first, false), needed.at(use.entry->api));
-        if (first && needs_header_) add_include();
+            if (use.kind == UseKind::Include && use.entry->api == target_) includes(header(), branches_.at(use.token));
+        for (const auto& use : uses_)
+            if (use.kind == UseKind::Include && concerns(use, target_)) replace_include(use, needed.at(use.entry->api));
+        if (needs_header_ && included_[header()].empty()) add_include();
     }
 
-    bool includes_target() const {
-        return std::ranges::any_of(
-            uses_, [&](const Use& use) { return use.kind == UseKind::Include && use.entry->api == target_; });
+    void find_includes() {
+        Branch open = 0;
+        for (std::size_t i = 0; i < all().size(); ++i) {
+            const Token& token = all()[i];
+            if (token.kind == TokenKind::Header && !token.disabled) {
+                included_[std::string(token.text.substr(1, token.text.size() - 2))].insert(open);
+                branches_[i] = open;
+            }
+            if (token.kind != TokenKind::Directive) continue;
+            const bool begins_else = token.text.starts_with("el");
+            if (begins_else || token.is("endif")) open = around_[open];
+            if (begins_else || token.text.starts_with("if"))
+                around_[token.directive] = std::exchange(open, token.directive);
+        }
     }
+
+    /// Whether a header is included in a branch or in one around it. From now on it is.
+    bool includes(const std::string& name, Branch branch) {
+        auto& branches = included_[name];
+        Branch place = branch;
+        while (place != 0 && !branches.contains(place)) place = around_[place];
+        const bool found = branches.contains(place);
+        branches.insert(branch);
+        return found;
+    }
+
+    const std::string& header() const { return Mapping::get().api(target_).headers.front(); }
 
     static std::string include_of(std::string_view header) { return fmt::format("#include <{}>", header); }
 
-    std::string include_line() const { return include_of(Mapping::get().api(target_).headers.front()); }
+    std::string include_line() const { return include_of(header()); }
 
-    void replace_include(const Use& use, bool first, bool needed) {
+    void replace_include(const Use& use, bool needed) {
         const Token& token = all()[use.token];
         const std::size_t hash = source_.rfind('#', all()[use.token - 1].offset);
         const std::size_t line = line_of(hash);
         const bool begins_line = !tokens_.starts_inside[line];
         const std::size_t start = begins_line ? tokens_.line_starts[line] : hash;
         const std::size_t end = end_of_line(token.end);
-        Words lines = needed ? Words() : missing_headers(use.entry->api);
-        if (first && target_ != "core") lines.push_back(include_line());  // the core is no C
+        const Branch here = branches_.at(use.token);
+        Words lines = needed ? Words() : missing_headers(use.entry->api, here);
+        if (target_ != "core" && !includes(header(), here)) lines.push_back(include_line());  // the core is no C
         const std::string replacement = join(lines, newline_);
         const std::string with_newline = replacement.empty() ? "" : replacement + newline_;
         if (needed) {
@@ -258,18 +296,18 @@ private:
     }
 
     /// What the headers of an API include, those of the target do not, and this source does not, either.
-    Words missing_headers(const std::string& api) {
+    Words missing_headers(const std::string& api, Branch here) {
         Words lines;
-        for (const auto& header : Mapping::get().api(api).brings)
-            if (!among(Mapping::get().api(target_).brings, header) && included_.insert("<" + header + ">").second)
-                lines.push_back(include_of(header));
+        for (const auto& name : Mapping::get().api(api).brings)
+            if (!among(Mapping::get().api(target_).brings, name) && !includes(name, here))
+                lines.push_back(include_of(name));
         return lines;
     }
 
-    /// Whether something still needs the headers of an API.
+    /// Whether something still needs the headers of an API: what includes a header may.
     bool is_needed(const std::string& api) const {
-        return target_ == "core" || apis_left_.contains(api) || (api != "rpma" && has_directions()) ||
-               pastes_names(api);
+        return target_ == "core" || is_header(path_) || apis_left_.contains(api) ||
+               (api != "rpma" && has_directions()) || pastes_names(api);
     }
 
     /// Whether a macro makes names of an API, as in "VIP_##name".
@@ -455,16 +493,18 @@ private:
 
     std::string_view source_;
     std::string_view target_;
-    Language language_;
+    std::string_view path_;
     Tokens tokens_;
     Context context_;
     std::vector<Use> uses_;
     std::string newline_;
     std::vector<Edit> edits_;
-    std::map<std::size_t, Todo> todos_;                // by token
-    std::map<std::size_t, std::string_view> renamed_;  // by token
-    std::set<std::string> included_;                   // headers
-    std::set<std::size_t> inline_;                     // offsets of tokens that had a comment in their line
+    std::map<std::size_t, Todo> todos_;                 // by token
+    std::map<std::size_t, std::string_view> renamed_;   // by token
+    std::map<Branch, Branch> around_;                   // which one a branch is in
+    std::map<std::size_t, Branch> branches_;            // by the token of a header that is included there
+    std::map<std::string, std::set<Branch>> included_;  // by the header
+    std::set<std::size_t> inline_;                      // offsets of tokens that had a comment in their line
     std::set<std::string, std::less<>> apis_left_;
     std::size_t replaced_ = 0;
     bool needs_header_ = false;
@@ -472,13 +512,8 @@ private:
 
 }  // namespace
 
-Language language_of(std::string_view path) {
-    constexpr std::array<std::string_view, 3> suffixes = {"c", "h", "inc"};
-    return among(suffixes, path.substr(path.rfind('.') + 1)) ? Language::C : Language::Cxx;
-}
-
-Rewriting rewrite(std::string_view source, std::string_view target, const Meanings& meanings, Language language) {
-    return Rewriter(source, target, meanings, language).run();
+Rewriting rewrite(std::string_view source, std::string_view target, const Meanings& meanings, std::string_view path) {
+    return Rewriter(source, target, meanings, path).run();
 }
 
 }  // namespace viaduct::port

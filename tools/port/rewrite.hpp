@@ -27,13 +27,9 @@ struct Rewriting {
     std::vector<Todo> todos;  ///< the uses that are left, in the order of the source
 };
 
-enum class Language : std::uint8_t { C, Cxx };
-
-/// Which language a source is in, by its suffix. Headers that end in .h are taken as those of C.
-Language language_of(std::string_view path);
-
-/// To the core, which has no counterparts in C, everything is left with a comment.
+/// The suffix of the path says whether the source is in C, as .h does, and whether others may include it. To the core,
+/// which has no counterparts in C, everything is left with a comment.
 Rewriting rewrite(std::string_view source, std::string_view target, const Meanings& meanings = {},
-                  Language language = Language::C);
+                  std::string_view path = "a.c");
 
 }  // namespace viaduct::port
