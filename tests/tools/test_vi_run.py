@@ -103,6 +103,12 @@ def test_checks(tool):
         environment = {"VIADUCT_CHECK": "1", "VIADUCT_CHECK_FILE": str(file)}
         subprocess.run(program + ("0",), check=True, env=os.environ | environment, stderr=subprocess.DEVNULL)
         check(json.loads(file.read_text())["check"] == "objects", file.read_text())
+        # A relative name is that of a file in the directory of vi-run.
+        file.unlink()
+        moving = ["/usr/bin/python3", "-c", "import os\nos.chdir('/')" + UNCLOSED, *program[3:], "0"]
+        done = subprocess.run([os.path.abspath(tool.path), "--check=objects", *moving], cwd=name, capture_output=True,
+                              text=True, env=os.environ | {"VIADUCT_CHECK_FILE": "file"})
+        check(done.returncode == 91 and file.read_text().startswith('{"check":"objects"'), done)
     settings = tool.run("--check=order", "--dry-run").stdout
     check("export VIADUCT_CHECK='order'" in settings and "libviaduct-release.so" in settings, settings)
 

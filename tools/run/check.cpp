@@ -25,6 +25,8 @@ class ReportFile {
 public:
     ReportFile() : path_(setting(check_file_setting)) {
         if (!path_.empty()) {
+            path_ = std::filesystem::absolute(path_);  // the program may change its directory
+            setenv(check_file_setting, path_.c_str(), 1);
             std::error_code none;  // a file that does not exist yet
             const auto size = std::filesystem::file_size(path_, none);
             if (!none) begin_ = static_cast<std::streamoff>(size);
