@@ -90,6 +90,7 @@ def test_bad_options(tool):
         (["--connections", "0"], "at least 1"),
         (["--connections", "4", "--local"], "cannot be used together"),
         (["--connections", "4", "--api", "dat"], "--api core"),
+        (["--connections", "4", "--device", "99"], "no device 99: the "),
         (["--connections", "4", "--cpu", "4000"], "cannot run on CPU 4000"),
         (["--connections", "4", "--server-cpu", "4000"], "the server has ended"),
         (["--cpu", "4000", "--local"], "cannot run on CPU 4000"),

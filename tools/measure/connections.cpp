@@ -57,13 +57,16 @@ struct Usage {
 /// The links of one side, which share a completion queue.
 class LinkSet {
 public:
-    LinkSet(CoreApi& api, std::uint32_t count)
-        : api_(api),
-          queue_(api.create_queue(std::max(4 * count, 2 * window))),
+    LinkSet(std::uint32_t device, std::uint32_t count)
+        : opened_(open_api(ApiKind::Core, device)),
+          api_(static_cast<CoreApi&>(*opened_)),
+          queue_(api_.create_queue(std::max(4 * count, 2 * window))),
           memory_(Memory::Shareable, std::size_t{2} * message_bytes),
-          region_(api.register_memory(memory_.bytes())) {
+          region_(api_.register_memory(memory_.bytes())) {
         links_.reserve(count);
     }
+
+    Api& api() { return api_; }
 
     /// Creates a link that is ready to receive two messages.
     CoreLink& add() {
@@ -115,6 +118,7 @@ private:
         return value;
     }
 
+    std::unique_ptr<Api> opened_;
     CoreApi& api_;
     std::shared_ptr<CompletionQueue> queue_;
     Buffer memory_;
@@ -138,9 +142,8 @@ void answer(LinkSet& set) {
 /// Writes a byte to `report` when it listens, and its costs when all connections are open.
 void serve(const ConnectionsParameters& parameters, const Service& service, int report) {
     parameters.on_server_start();
-    CoreApi api(parameters.device);
-    const auto listener = api.listen(service);
-    LinkSet set(api, parameters.connections);
+    LinkSet set(parameters.device, parameters.connections);
+    const auto listener = set.api().listen(service);
     const Usage before = Usage::now();
     const auto tell = [report](const auto& what) {
         if (write(report, &what, sizeof what) != sizeof what) throw Error("the client has ended");
@@ -259,9 +262,8 @@ double registration_ns(Api& api) {
 ConnectionsFigures measure_connections(const ConnectionsParameters& parameters) {
     Server server(parameters);
     parameters.on_client_start();
-    CoreApi api(parameters.device);
-    const Address address{.host = api.device().host, .service = server.service()};
-    LinkSet set(api, parameters.connections);
+    LinkSet set(parameters.device, parameters.connections);
+    const Address address{.host = set.api().device().host, .service = server.service()};
     ConnectionsFigures figures;
     figures.connections = parameters.connections;
     const Usage before = Usage::now();
@@ -275,7 +277,7 @@ ConnectionsFigures measure_connections(const ConnectionsParameters& parameters) 
     for (std::uint64_t active = 1; active <= parameters.connections; active *= active == 1 ? 100 : 10)
         figures.active.push_back(client.measure(static_cast<std::uint32_t>(active)));
     figures.wakeup_ns = client.wakeup_ns();
-    figures.registration_ns = registration_ns(api);
+    figures.registration_ns = registration_ns(set.api());
     return figures;
 }
 
