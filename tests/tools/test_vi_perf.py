@@ -379,6 +379,20 @@ def test_client_of_a_server_that_is_killed(tool):
         check(f"vi-perf: {server.target} (vipl, " in log and "): the connection is closed" in log, log)
 
 
+def test_client_of_a_server_that_is_stopped(tool):
+    if ON_DEVICES:  # independent of the device
+        return
+    options = ["-d", "1000", "-i", "0.5", "--connect-timeout", "20", "-s", "8"]
+    with tool.server() as one, tool.server() as other, tool.start("--op", "write", *options, one.target) as writes, \
+            tool.start("-t", "rate", *options, other.target) as streams:
+        for client, server in (writes, one), (streams, other):
+            client.wait_for("0.00-")
+            server.process.send_signal(signal.SIGSTOP)
+        for client in writes, streams:
+            log = client.finish(status=2)
+            check("no progress for 30 s" in log or "does not answer" in log, log)  # the latter between two runs
+
+
 def test_connecting_in_vain(tool):
     if ON_DEVICES:  # the messages differ on devices
         return

@@ -13,7 +13,7 @@
 
 namespace viaduct::measure {
 
-/// How long a sleeping loop waits for the other end.
+/// How long a loop waits for the other end.
 inline constexpr Timeout stall_limit{30000};
 
 [[noreturn]] inline void fail_stalled() { throw TimedOut("no progress for 30 s"); }
@@ -21,22 +21,32 @@ inline constexpr Timeout stall_limit{30000};
 /// Whether the two ends of a local measurement take turns on one processor.
 inline const bool one_processor = std::thread::hardware_concurrency() == 1;
 
-/// Counts polls that found nothing. After some ten microseconds of them the other end is probably not running, and may
-/// be given the processor. Ping-pong wants that only where there is but one: on a busy machine the ends would else
-/// never run at the same time.
+/// Counts polls in a row that found nothing. After some ten microseconds of them the other end is probably not running,
+/// and may be given the processor. Ping-pong wants that only where there is but one: on a busy machine the ends would
+/// else never run at the same time. Throws TimedOut after the stall limit.
 class Spin {
 public:
     explicit Spin(bool yields = one_processor) noexcept : yields_(yields) {}
 
-    void missed() noexcept {
-        constexpr unsigned polls_between_yields = 1U << 12;
-        if (yields_ && ++misses_ % polls_between_yields == 0) [[unlikely]]
-            std::this_thread::yield();
+    void missed() {
+        constexpr unsigned polls_between_pauses = 1U << 12;
+        if (++misses_ % polls_between_pauses == 0) [[unlikely]]
+            pause();
     }
 
 private:
+    using Clock = std::chrono::steady_clock;
+
+    [[gnu::noinline]] void pause() {
+        const auto now = Clock::now();
+        if (begun_ == Clock::time_point()) begun_ = now;
+        if (now - begun_ > stall_limit) fail_stalled();
+        if (yields_) std::this_thread::yield();
+    }
+
     bool yields_;
     unsigned misses_ = 0;
+    Clock::time_point begun_;  // about; not yet known: the epoch
 };
 
 /// Take the next completion, by spinning or sleeping as the mode wants.

@@ -199,8 +199,9 @@ void run_streams(std::span<Stream<L>> streams, Mode mode) {
             moved |= stream.advance();
         }
         if (done) return;
-        if (moved) continue;
-        if (mode == Mode::Polling)
+        if (moved)
+            spin = Spin(true);
+        else if (mode == Mode::Polling)
             spin.missed();
         else
             streams.front().rest();
