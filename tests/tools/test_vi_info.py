@@ -131,6 +131,7 @@ def test_settings(tool):
     for name, value, expected in [
         ("VIADUCT_BACKEND", "loopback", ""),
         ("VIADUCT_BACKEND", "ether", "'ether' is none of"),
+        ("VIADUCT_BACKEND", "ofi", "it means tcp"),
         ("VIADUCT_DEVICE", "viaduct-lo3", ""),
         ("VIADUCT_DEVICE", "viaduct-eth99", "no device 'viaduct-eth99'"),
         ("VIADUCT_LOG", "loud", "'loud' is none of error, warning, info, debug"),
@@ -142,6 +143,12 @@ def test_settings(tool):
         ("VIADUCT_SPIN_US", "10us", "'10us' is not a number from 0 to 4294967295"),
         ("VIADUCT_CONNECT_RETRY_MS", "-1", "'-1' is not a number from 0 to 4294967295"),
         ("VIADUCT_TCP_KEY_FILE", "/no/such/key", "cannot be read"),
+        ("VIADUCT_TCP_CA", "/no/such/authority", "cannot be read"),
+        ("VIADUCT_TCP_SECURITY", "encrypted", ""),
+        ("VIADUCT_TCP_SECURITY", "none", "'none' is none of encrypted, authenticated"),
+        ("VIADUCT_TCP_INTERFACES", "lo,eth99", "no network interface 'eth99'"),
+        ("VIADUCT_OFI_TIMEOUT_MS", "10", "it is VIADUCT_TCP_TIMEOUT_MS now"),
+        ("VIADUCT_OFI_TIMEOUT_MS", "0", "; '0' is not a number from 1"),
         ("VIADUCT_BACKND", "loopback", "did you mean VIADUCT_BACKEND?"),
         ("VIADUCT_WINGS", "2", "no such setting"),
     ]:

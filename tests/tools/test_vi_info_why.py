@@ -274,6 +274,11 @@ def test_why_a_misspelt_setting(info):
     check(way["steps"][0]["result"] == "warning" and "VIADUCT_BACKEND?" in way["steps"][0]["finding"], str(way))
 
 
+def test_why_with_the_old_name_of_a_backend(info):
+    way = json.loads(info.run("--json", "--why", "localhost", VIADUCT_BACKEND="ofi"))
+    check(way["works"] and way["steps"][0]["result"] == "warning", str(way))
+
+
 def test_why_the_default_device_leads_elsewhere(info):
     way = json.loads(info.run("--json", "--why", NEIGHBOUR))
     warning = next(step for step in way["steps"] if step["result"] == "warning")

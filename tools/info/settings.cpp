@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/info/settings.hpp"
 
+#include <net/if.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,16 +49,33 @@ std::string problem_of_choice(std::string_view value, const Names& choices) {
     return fmt::format("'{}' is none of {}", value, fmt::join(choices, ", "));
 }
 
+std::string problem_of_interfaces(std::string_view list) {
+    while (!list.empty()) {
+        const std::size_t comma = std::min(list.find(','), list.size());
+        const std::string name(list.substr(0, comma));
+        if (if_nametoindex(name.c_str()) == 0) return fmt::format("there is no network interface '{}'", name);
+        list.remove_prefix(std::min(comma + 1, list.size()));
+    }
+    return "";
+}
+
 /// Says what is wrong with the value of a variable that Viaduct reads.
 std::string problem_of(std::string_view name, const std::string& value) {
-    if (name == "VIADUCT_LOG" && !value.empty())
-        return problem_of_choice(value, std::array{"error", "warning", "info", "debug"});
-    if (name == "VIADUCT_BACKEND" && !value.empty()) {
+    constexpr std::array<std::string_view, 5> files{"VIADUCT_TCP_KEY_FILE", "DAT_OVERRIDE", "VIADUCT_TCP_CERT",
+                                                    "VIADUCT_TCP_KEY", "VIADUCT_TCP_CA"};
+    if (value.empty() && name != files[0] && name != files[1]) return "";
+    if (std::ranges::find(files, name) != files.end())
+        return access(value.c_str(), R_OK) == 0 ? "" : fmt::format("'{}' cannot be read", value);
+    if (name == "VIADUCT_LOG") return problem_of_choice(value, std::array{"error", "warning", "info", "debug"});
+    if (name == "VIADUCT_TCP_SECURITY") return problem_of_choice(value, std::array{"encrypted", "authenticated"});
+    if (name == "VIADUCT_TCP_INTERFACES") return problem_of_interfaces(value);
+    if (name == "VIADUCT_BACKEND") {
+        if (value == "ofi") return "it means tcp, and this version is the last one that takes it";
         std::vector<std::string_view> backends;
         for (const backend::Provider* provider : providers()) backends.push_back(provider->name());
         return problem_of_choice(value, backends);
     }
-    if (name == "VIADUCT_DEVICE" && !value.empty() && !find_device(value).ok())
+    if (name == "VIADUCT_DEVICE" && !find_device(value).ok())
         return fmt::format("there is no device '{}'{}", value,
                            setting("VIADUCT_BACKEND").empty() ? "" : " of this backend");
     if (FaultSpec spec; name == fault_setting)
@@ -66,14 +84,18 @@ std::string problem_of(std::string_view name, const std::string& value) {
     if (CheckSpec spec; name == check_setting)
         if (const auto wrong = parse_checks(value, spec); !wrong.empty())
             return fmt::format("'{}' cannot be used, only {}", wrong, usable_checks);
-    if ((name == "VIADUCT_TCP_KEY_FILE" || name == "DAT_OVERRIDE") && access(value.c_str(), R_OK) != 0)
-        return fmt::format("'{}' cannot be read", value);
-    if (name == PmemSetting::variable && !value.empty() && !PmemSetting::parse(value))
+    if (name == PmemSetting::variable && !PmemSetting::parse(value))
         return fmt::format("'{}' is none of {}", value, PmemSetting::usable);
     for (const NumberSetting& setting : number_settings)
-        if (name == setting.variable && !value.empty() && !setting.parse(value))
+        if (name == setting.variable && !setting.parse(value))
             return fmt::format("'{}' is not a number from {} to {}", value, setting.least, setting.most);
     return "";
+}
+
+/// The name that a variable of the backend ofi has now.
+std::string name_now(const std::string& name) {
+    constexpr std::string_view old = "VIADUCT_OFI_";
+    return name.starts_with(old) ? "VIADUCT_TCP_" + name.substr(old.size()) : name;
 }
 
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -110,15 +132,19 @@ std::vector<Setting> find_settings() {
         const std::size_t equals = std::min(text.find('='), text.size());
         Setting setting{.name = std::string(text.substr(0, equals)),
                         .value = std::string(text.substr(std::min(equals + 1, text.size())))};
-        const bool known = std::ranges::find(names, setting.name) != names.end();
+        const std::string name = name_now(setting.name);
+        const bool known = std::ranges::find(names, name) != names.end();
         if (std::ranges::find(internal_names, setting.name) != internal_names.end()) continue;
         if (!known && (!setting.name.starts_with(prefix) || setting.name.starts_with(prefix_of_tests))) continue;
         const std::string_view similar = known ? "" : most_similar(setting.name, names);
         if (known)
-            setting.problem = problem_of(setting.name, setting.value);
+            setting.problem = problem_of(name, setting.value);
         else
             setting.problem = similar.empty() ? "Viaduct has no such setting"
                                               : fmt::format("Viaduct has no such setting; did you mean {}?", similar);
+        if (known && name != setting.name)
+            setting.problem = fmt::format("it is {} now, and this version is the last one that takes it{}{}", name,
+                                          setting.problem.empty() ? "" : "; ", setting.problem);
         found.push_back(std::move(setting));
     }
     std::ranges::sort(found, {}, &Setting::name);

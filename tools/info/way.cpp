@@ -62,7 +62,7 @@ private:
         for (const Setting& setting : find_settings()) {
             if (setting.problem.empty()) continue;
             // The settings that select a backend have an effect on every step.
-            if (setting.name == "VIADUCT_BACKEND" || setting.name == "VIADUCT_DEVICE")
+            if ((setting.name == "VIADUCT_BACKEND" || setting.name == "VIADUCT_DEVICE") && !default_device().ok())
                 return fail("settings", fmt::format("{}: {}", setting.name, setting.problem),
                             "Unset it, or set it to one of those that vi-info lists.");
             add("settings", "warning", fmt::format("{}: {}", setting.name, setting.problem));
