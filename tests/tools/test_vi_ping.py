@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs vi-ping as a user would: test_vi_ping.py PATH_OF_VI_PING"""
 import json
+import pathlib
 import signal
 
 from command_line import APIS, ON_DEVICES, Tool, check, finish, free_service
@@ -138,6 +139,17 @@ def test_address_to_listen_on(tool):
         with tool.start("--api", api, "--listen", f"127.0.0.3:{service}") as server:
             check(f"listening on 127.0.0.3:{service}" in server.wait_for("listening on"), server.log)
             tool.run("-c", "1", "-W", "20", f"127.0.0.3:{service}")
+
+
+def test_ipv6_with_dat(tool):
+    addresses = pathlib.Path("/proc/net/if_inet6")
+    if ON_DEVICES or not addresses.exists() or " lo\n" not in addresses.read_text():
+        return
+    service = free_service()
+    options, settings = ["--api", "dat"], {"VIADUCT_DEVICE": "viaduct-lo-v6"}
+    with tool.start(*options, "--listen", service, **settings) as server:
+        check(f"listening on [::1]:{service}" in server.wait_for("listening on"), server.log)
+        tool.run(*options, "-c", "1", "-W", "20", f"[::1]:{service}", **settings)
 
 
 def test_json(tool):

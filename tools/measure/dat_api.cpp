@@ -2,12 +2,11 @@
 #include "tools/measure/dat_api.hpp"
 
 #include <dat2/dat_ib_extensions.h>
-#include <netinet/in.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "core/base/socket_address.hpp"
 #include "tools/measure/core_api.hpp"
 #include "tools/measure/error.hpp"
 
@@ -45,20 +44,6 @@ DAT_CONN_QUAL qualifier_of(const Service& service) {
     const auto bytes = service.span();
     if (bytes.size() != sizeof(std::uint16_t)) throw Error("DAT services must be numbers from 0 to 65535");
     return static_cast<DAT_CONN_QUAL>(bytes[0] << 8 | bytes[1]);
-}
-
-sockaddr_in socket_address(const Host& host) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    if (host.size() == sizeof address.sin_addr)
-        std::memcpy(&address.sin_addr, host.span().data(), sizeof address.sin_addr);
-    return address;
-}
-
-Host host_of(const sockaddr& address) {
-    if (address.sa_family != AF_INET) throw Error("the adapter has no IPv4 address");
-    const auto& bytes = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
-    return Host({reinterpret_cast<const std::uint8_t*>(&bytes), sizeof bytes});
 }
 
 const char* reason_of(DAT_DTO_COMPLETION_STATUS status) {
@@ -129,7 +114,7 @@ DatApi::DatApi(std::uint32_t device) : info_(CoreApi(device).device()) {
                                            DAT_VERSION_MINOR, DAT_TRUE));
     adapter_.reset(adapter);
     check_dat("dat_ia_query", dat_ia_query(adapter, &async_queue, DAT_IA_FIELD_ALL, &attributes_, 0, nullptr));
-    info_.host = host_of(*attributes_.ia_address_ptr);
+    info_.host = host_of(attributes_.ia_address_ptr);
     info_.max_transfer_bytes = std::min(attributes_.max_message_size, attributes_.max_rdma_size);
     info_.max_queue_depth = std::min(info_.max_queue_depth, static_cast<std::uint32_t>(attributes_.max_dto_per_ep));
     info_.max_service_bytes = sizeof(std::uint16_t);
@@ -205,10 +190,10 @@ DatLink::DatLink(DatApi& api, const LinkOptions& options, DatQueue sends, DatQue
 }
 
 void DatLink::connect(const Address& remote, Timeout timeout) {
-    sockaddr_in address = socket_address(remote.host);
-    check_dat("dat_ep_connect", dat_ep_connect(endpoint_.get(), reinterpret_cast<sockaddr*>(&address),
-                                               qualifier_of(remote.service), microseconds_to(Deadline::after(timeout)),
-                                               0, nullptr, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+    SocketAddress address(remote.host, 0);
+    check_dat("dat_ep_connect", dat_ep_connect(endpoint_.get(), address.get(), qualifier_of(remote.service),
+                                               microseconds_to(Deadline::after(timeout)), 0, nullptr,
+                                               DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
     switch (finish_connecting(Deadline::after(timeout + event_grace))) {
         case DAT_CONNECTION_EVENT_ESTABLISHED: return;
         case DAT_CONNECTION_EVENT_PEER_REJECTED: throw Error("the server refused the connection");
