@@ -139,7 +139,7 @@ private:
             document["rtt_us"] = {
                 {"min", times.min()}, {"avg", times.mean()}, {"max", times.max()}, {"mdev", times.deviation()}};
         if (!quiet_) document["replies"] = outcomes_;
-        fmt::print("{}\n", document.dump(2));
+        fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));  // a service need not be text
     }
 
     bool json_;

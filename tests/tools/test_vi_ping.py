@@ -164,6 +164,8 @@ def test_json(tool):
 
 
 def test_loss(tool):
+    document = json.loads(tool.run("--json", "-c", "1", "localhost:no-text-\udcff", status=1).stdout)
+    check(document["target"] == "localhost:no-text-\ufffd", document)
     result = tool.run("-c", "2", "-i", "0", "-W", "20", "localhost:nobody-is-here", status=1)
     check("seq=2 there is no listener" in result.stdout, result.stdout)
     check("2 packets transmitted, 0 received, 100% packet loss" in result.stdout, result.stdout)
