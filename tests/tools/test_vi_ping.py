@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs vi-ping as a user would: test_vi_ping.py PATH_OF_VI_PING"""
 import json
+import os
 import pathlib
 import signal
 
@@ -174,6 +175,21 @@ def test_loss(tool):
 def test_deadline(tool):
     result = tool.run("-w", "0.1", "-i", "0.01", "localhost:nobody-is-here", status=1)
     check("100% packet loss" in result.stdout, result.stdout)
+
+
+def test_the_end_while_it_connects(tool):
+    if ON_DEVICES:  # independent of the device
+        return
+    with tool.server("--api", "core") as server:
+        server.process.send_signal(signal.SIGSTOP)
+        os.waitpid(server.process.pid, os.WUNTRACED)  # it goes on until it is scheduled
+        options = "--api", "core", "-W", "100", server.target
+        result = tool.run("-w", "0.1", *options, status=1)
+        check("1 packets transmitted, 0 received" in result.stdout, result.stdout)
+        with tool.start(*options) as client:
+            client.wait_for("VI-PING")
+            client.process.send_signal(signal.SIGINT)
+            client.wait_for("0 packets transmitted")
 
 
 def test_interrupt_prints_the_summary(tool):

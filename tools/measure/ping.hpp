@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@
 
 #include "tools/measure/server.hpp"
 #include "tools/measure/statistics.hpp"
+#include "viaduct/deadline.hpp"
 
 namespace viaduct::measure {
 
@@ -44,8 +46,10 @@ public:
     ~PingClient();
 
     /// One request; connects first where there is no connection. A request without an intact reply costs the
-    /// connection, so that a late reply is never taken for another. Nothing: `stop` was set meanwhile.
-    std::optional<PingOutcome> ping(std::uint32_t sequence, const std::atomic<bool>& stop);
+    /// connection, so that a late reply is never taken for another. Nothing: `stop` was set meanwhile; an attempt to
+    /// connect goes on then, and the destructor waits for it.
+    std::optional<PingOutcome> ping(std::uint32_t sequence, const std::atomic<bool>& stop,
+                                    const Deadline& end = Deadline::never());
 
 private:
     class Session;
@@ -54,6 +58,7 @@ private:
     Address server_;
     PingOptions options_;
     std::unique_ptr<Session> session_;
+    std::future<std::unique_ptr<Session>> connecting_;  // calls of the library that connect do not see `stop`
 };
 
 struct PingSchedule {

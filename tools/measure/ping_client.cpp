@@ -12,8 +12,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How often waits look whether they shall stop.
-constexpr Timeout look_every(100);
+/// A timeout that does not go beyond the end, but is not 0.
+Timeout until(const Deadline& end, Timeout timeout) {
+    return std::max(std::min(std::chrono::ceil<Timeout>(end.point() - Clock::now()), timeout), Timeout(1));
+}
 
 constexpr std::byte pattern(std::uint32_t sequence, std::size_t index) noexcept {
     return static_cast<std::byte>(sequence * 31 + index * 7 + (index >> 8));
@@ -42,26 +44,26 @@ bool frame_is_intact(std::span<const std::byte> frame, std::uint32_t sequence) n
 /// A connection to a server, and the memory for one request.
 class PingClient::Session {
 public:
-    Session(Api& api, const Address& server, const PingOptions& options)
+    Session(Api& api, const Address& server, const PingOptions& options, const Deadline& end)
         : options_(options),
           workspace_(api, Memory::Shareable, options.frame_bytes()),
           link_(api.create_link({})),
           talk_(*link_, workspace_) {
         for (int i = 0; i < 2; ++i) talk_.post_receive();
-        connect_patiently(*link_, server, options.timeout, options.patience);
+        connect_patiently(*link_, server, until(end, options.timeout), until(end, options.patience));
         talk_.say(wire::PingHello{.frame_bytes = options.frame_bytes(),
                                   .operation = static_cast<std::uint8_t>(options.operation),
                                   .landing = workspace_.landing_for_peer()});
-        const wire::Reply reply = talk_.hear_reply(options.timeout);
+        const wire::Reply reply = talk_.hear_reply(until(end, options.timeout));
         if (reply.landing.bytes < options.frame_bytes()) throw Error("the server's memory is smaller than a request");
         remote_ = {.address = reply.landing.address, .key = reply.landing.key};
         talk_.post_receive();
     }
 
     /// The time of the round trip. Throws where there is no intact reply.
-    std::chrono::nanoseconds request(std::uint32_t sequence, const std::atomic<bool>& stop) {
+    std::chrono::nanoseconds request(std::uint32_t sequence, const std::atomic<bool>& stop, const Deadline& end) {
         stop_ = &stop;
-        deadline_ = Deadline::after(options_.timeout);
+        deadline_ = std::min(Deadline::after(options_.timeout), end);
         switch (options_.operation) {
             case Operation::Send: return send(sequence);
             case Operation::Write: return write(sequence);
@@ -78,7 +80,7 @@ private:
     template <class Wait>
     auto await(Wait wait) {
         while (true) {
-            if (auto result = wait(look_every)) return result;
+            if (auto result = wait(until(deadline_, slice))) return result;
             if (stop_->load()) throw Stopped();
             if (deadline_.passed()) throw TimedOut("no answer in time");
         }
@@ -149,11 +151,18 @@ PingClient::PingClient(Api& api, Address server, const PingOptions& options)
 
 PingClient::~PingClient() = default;
 
-std::optional<PingOutcome> PingClient::ping(std::uint32_t sequence, const std::atomic<bool>& stop) {
+std::optional<PingOutcome> PingClient::ping(std::uint32_t sequence, const std::atomic<bool>& stop,
+                                            const Deadline& end) {
     PingOutcome outcome{.sequence = sequence, .time_us = {}, .loss = {}};
     try {
-        if (session_ == nullptr) session_ = std::make_unique<Session>(api_, server_, options_);
-        outcome.time_us = std::chrono::duration<double, std::micro>(session_->request(sequence, stop)).count();
+        if (session_ == nullptr) {
+            const auto connect = [this, end] { return std::make_unique<Session>(api_, server_, options_, end); };
+            if (!connecting_.valid()) connecting_ = std::async(std::launch::async, connect);
+            while (connecting_.wait_for(slice) != std::future_status::ready)
+                if (stop.load()) return std::nullopt;
+            session_ = connecting_.get();
+        }
+        outcome.time_us = std::chrono::duration<double, std::micro>(session_->request(sequence, stop, end)).count();
         return outcome;
     } catch (const Stopped&) {
         return std::nullopt;
@@ -174,7 +183,7 @@ namespace {
 /// Sleeps until a point in time, unless told to stop.
 void sleep_until(Clock::time_point end, const std::atomic<bool>& stop) {
     while (!stop.load() && Clock::now() < end)
-        std::this_thread::sleep_until(std::min(end, Clock::now() + Clock::duration(look_every)));
+        std::this_thread::sleep_until(std::min(end, Clock::now() + Clock::duration(slice)));
 }
 
 }  // namespace
@@ -186,7 +195,7 @@ PingSummary run_pings(PingClient& client, const PingSchedule& schedule, const st
     const auto end = schedule.deadline ? Deadline::after(*schedule.deadline) : Deadline::never();
     for (std::uint32_t sequence = 1; !stop.load() && !end.passed(); ++sequence) {
         const auto begun = Clock::now();
-        const auto outcome = client.ping(sequence, stop);
+        const auto outcome = client.ping(sequence, stop, end);
         if (!outcome) break;
         ++summary.transmitted;
         if (outcome->time_us) summary.round_trips_us.add(*outcome->time_us);
