@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 from command_line import PATIENCE_S, Running, Terminal, check, finish, forget_settings, run
@@ -68,11 +69,11 @@ class Info:
         check(finding in self.run("--why", target, status=1, **variables), "the text differs")
 
     @contextlib.contextmanager
-    def server(self, api="core", prefix=(), device="0", service=None, **variables):
+    def server(self, api="core", prefix=(), device="0", service=None, program=None, **variables):
         """With VIPL, a server listens only while it waits, and on a busy machine nobody listens for long times."""
         service = service or str(next(self.services))
-        command = ["env", *(f"{name}={value}" for name, value in variables.items()), *prefix, self.ping, "--device",
-                   device, "--api", api, "--listen", service]
+        command = ["env", *(f"{name}={value}" for name, value in variables.items()), *prefix, program or self.ping,
+                   "--device", device, "--api", api, "--listen", service]
         with Running(command) as running:
             running.wait_for("listening on")
             yield service, running.process.pid
@@ -117,6 +118,16 @@ def test_listeners_of_tcp(info):
     with info.server(api="rpma", VIADUCT_BACKEND="tcp") as (service, process):
         found = info.listener(service)
         check(found["backend"] == "tcp" and found["processes"][0]["pid"] == process, str(found))
+
+
+def test_names_that_would_disturb_a_terminal(info):
+    with tempfile.TemporaryDirectory() as directory:
+        program = os.path.join(directory, "a\x1b[31mb")
+        os.symlink(info.ping, program)
+        with info.server(program=program) as (service, process):
+            check(info.listener(service)["processes"][0]["program"] == "a\x1b[31mb", "JSON has the name")
+            for text in info.run("--listeners"), info.run("--processes"), info.run("--why", f"localhost:{service}"):
+                check("a?[31mb" in text and "\x1b" not in text, text)
 
 
 def test_nothing_listens(info):

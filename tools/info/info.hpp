@@ -14,12 +14,14 @@
 #include <nlohmann/json.hpp>
 
 #include "core/provider.hpp"
+#include "tools/text.hpp"
 
 namespace viaduct::info {
 
 using Json = nlohmann::ordered_json;
 
-inline std::string text(const Json& value) { return value.get<std::string>(); }
+/// As it is printed: other users choose the names of their programs.
+inline std::string text(const Json& value) { return tools::printable(value.get_ref<const std::string&>()); }
 
 /// Backends, devices, adapters of DAT, libraries and settings.
 Json describe_installation();

@@ -7,7 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/text.hpp"
+
 namespace viaduct::port {
+
+using tools::printable;
 
 inline std::string join(const std::vector<std::string>& words, std::string_view separator = ", ") {
     std::string joined;
@@ -16,14 +20,6 @@ inline std::string join(const std::vector<std::string>& words, std::string_view 
         joined += word;
     }
     return joined;
-}
-
-/// A text for a terminal: control characters, which a file name may hold, become question marks.
-inline std::string printable(std::string_view text) {
-    std::string clean(text);
-    for (char& c : clean)
-        if (static_cast<unsigned char>(c) < ' ' || c == '\x7F') c = '?';
-    return clean;
 }
 
 /// A text with small letters instead of capital ones.
