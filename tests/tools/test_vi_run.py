@@ -266,6 +266,8 @@ def test_scripts_are_followed(tool):
             result = tool.run(str(script), status=3)
             check(f"LIBRARIES={BUILD}" in result.stdout, result.stdout)
             check("sh' is linked with none of the libraries" in result.stderr, result.stderr)
+        script.write_text("#!/usr/bin/env -S -u NAME sh\nexit 3\n")
+        check("cannot tell which libraries" in tool.run(str(script), status=3).stderr, "an option with a value")
 
 
 def test_libraries_loaded_later_are_replaced(tool):

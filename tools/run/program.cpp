@@ -236,7 +236,12 @@ fs::path find_program(const std::string& name) {
 }
 
 Findings examine(const fs::path& program, const Installation& installation) {
-    return Examination(program, installation).run();
+    try {
+        return Examination(program, installation).run();
+    } catch (const std::exception& error) {  // it may run all the same
+        return {.notes = {fmt::format("cannot tell which libraries '{}' loads: {}", program.string(), error.what())},
+                .warnings = {}};
+    }
 }
 
 }  // namespace viaduct::run
