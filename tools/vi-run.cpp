@@ -166,6 +166,7 @@ Settings settings_of(const options::variables_map& given, const Installation& in
         auto when = given["power-cut"].as<std::string>();
         if (when.empty()) when = fmt::format("random:{}", std::random_device()());
         set(viaduct::PmemSetting::variable, pmem_setting(when));
+        settings.emplace_back("LD_PRELOAD", preloading(installation.msync()));
         if (given.count("quiet") == 0) complain(fmt::format("vi-run: --power-cut={}\n", when));
     }
     if (given.count("device") != 0) {
@@ -232,10 +233,7 @@ int vi_run(int argc, char** argv) {
     }
     for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
     if (trace.records || trace.summary) return run_traced(trace, installation.tracer(), program, argv + own);
-    if (given.count("power-cut") != 0) {
-        add_preload(installation.msync());
-        return run_until_power_cut(program, argv + own, given.count("quiet") != 0);
-    }
+    if (given.count("power-cut") != 0) return run_until_power_cut(program, argv + own, given.count("quiet") != 0);
     if (given.count("check") != 0) return run_checked(program, argv + own, given.count("quiet") != 0);
     execvp(program.c_str(), argv + own);
     complain(fmt::format("vi-run: cannot run '{}': {}\n", program.string(), std::strerror(errno)));

@@ -148,7 +148,8 @@ def test_power_cuts(tool):
         tool.run("--power-cut=2", *program, "1", status=0)  # ends before
         seed = tool.run("--power-cut", "true").stderr
         check("vi-run: --power-cut=random:" in seed, seed)
-        check("export VIADUCT_PMEM='strict:7'" in tool.run("--power-cut=7", "--dry-run").stdout, "dry run")
+        settings = tool.run("--power-cut=7", "--dry-run").stdout
+        check("export VIADUCT_PMEM='strict:7'" in settings and "libviaduct-msync.so" in settings, settings)
 
 
 def test_what_power_cuts_end(tool):

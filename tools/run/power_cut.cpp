@@ -49,8 +49,6 @@ std::string preloading(const std::filesystem::path& library) {
     return before == nullptr || *before == '\0' ? path : path + ':' + before;
 }
 
-void add_preload(const std::filesystem::path& library) { setenv("LD_PRELOAD", preloading(library).c_str(), 1); }
-
 int run_until_power_cut(const std::filesystem::path& program, char** arguments, bool quiet) {
     setenv(power_cut_report_setting.variable, std::to_string(getpid()).c_str(), 1);
     const Signals signals({SIGCHLD, SIGUSR1, SIGINT, SIGQUIT, SIGTERM, SIGHUP});

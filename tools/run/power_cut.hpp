@@ -16,9 +16,6 @@ std::string pmem_setting(const std::string& argument);
 /// The value of LD_PRELOAD with a library ahead of those that are preloaded already. Throws measure::Error.
 std::string preloading(const std::filesystem::path& library);
 
-/// Preloads a library.
-void add_preload(const std::filesystem::path& library);
-
 /// Runs the program in a process group of its own, until the power fails or the program ends, and ends what is left of
 /// the group. Returns power_was_cut, or the exit status of the program.
 int run_until_power_cut(const std::filesystem::path& program, char** arguments, bool quiet);

@@ -115,7 +115,7 @@ void set_up(Board& board, const TraceOptions& options) {
 }
 
 void set_environment(const SharedBoard& board, const std::filesystem::path& preload) {
-    add_preload(preload);
+    setenv("LD_PRELOAD", preloading(preload).c_str(), 1);
     setenv(trace::board_variable, fmt::format("{}:{}", getpid(), board.fd()).c_str(), 1);
 }
 
