@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from command_line import Tool, check, finish
+from command_line import Terminal, Tool, check, finish
 
 BUILD = pathlib.Path(sys.argv[1]).resolve().parents[1]
 LIBRARIES = {"vipl": "libvipl.so.1", "udat": "libdat2.so.2", "dat1": "libdat.so.1", "rpma": "librpma.so.0"}
@@ -150,6 +150,16 @@ def test_power_cuts(tool):
         check("vi-run: --power-cut=random:" in seed, seed)
         settings = tool.run("--power-cut=7", "--dry-run").stdout
         check("export VIADUCT_PMEM='strict:7'" in settings and "libviaduct-msync.so" in settings, settings)
+
+
+def test_power_cuts_on_a_terminal(tool):
+    """The program reads from it, and then what started vi-run."""
+    command = '"$0" -q --power-cut=1 sh -c "read word; echo first \\$word"; read word; echo second $word'
+    with Terminal(["/bin/sh", "-c", command, os.path.abspath(tool.path)], 80) as terminal:
+        terminal.write("a\n")
+        terminal.read_until("first a")
+        terminal.write("b\n")
+        terminal.read_until("second b")
 
 
 def test_what_power_cuts_end(tool):

@@ -16,6 +16,7 @@ namespace viaduct::run {
 Signals::Signals(std::initializer_list<int> awaited)
     : actions_{{{SIGPIPE, signal(SIGPIPE, SIG_IGN)},
                 {SIGXFSZ, signal(SIGXFSZ, SIG_IGN)},
+                {SIGTTOU, signal(SIGTTOU, SIG_IGN)},
                 {SIGCHLD, signal(SIGCHLD, SIG_DFL)}}} {
     sigemptyset(&awaited_);
     for (const int number : awaited) sigaddset(&awaited_, number);

@@ -14,7 +14,8 @@
 namespace viaduct::run {
 
 /// Prepares vi-run to have a child, for the rest of its life: the signals to wait for stay pending, SIGCHLD comes even
-/// if vi-run was started with it ignored, and writing to a closed pipe or past a limit of file sizes is an error.
+/// if vi-run was started with it ignored, writing to a closed pipe or past a limit of file sizes is an error, and
+/// vi-run may use the terminal in the background.
 class Signals {
 public:
     explicit Signals(std::initializer_list<int> awaited);
@@ -27,7 +28,7 @@ public:
 private:
     sigset_t awaited_;
     sigset_t mask_;
-    std::array<std::pair<int, sighandler_t>, 3> actions_;
+    std::array<std::pair<int, sighandler_t>, 4> actions_;
 };
 
 /// Starts a program, after `prepare` in its process. Throws measure::Error.

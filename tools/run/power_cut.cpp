@@ -18,17 +18,31 @@
 namespace viaduct::run {
 namespace {
 
-/// Ends the group, and returns how its first process ended.
+/// Only the group that has the terminal can read from it. Whether this one had it.
+bool pass_terminal(pid_t from, pid_t to) { return tcgetpgrp(STDIN_FILENO) == from && tcsetpgrp(STDIN_FILENO, to) == 0; }
+
+/// Ends the group, and returns how its first process ended. If that was by an interrupt at the terminal, interrupts
+/// this group, too: a script is to end as well.
 int end_group(pid_t first) {
     int status = 0;
     kill(-first, SIGKILL);
+    const bool had_terminal = pass_terminal(first, getpgrp());
     while (waitpid(first, &status, 0) < 0 && errno == EINTR) continue;
+    if (had_terminal && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) kill(0, SIGINT);
     return status;
 }
 
-bool has_ended(pid_t child) {
+bool has(pid_t child, int changed) {
     siginfo_t how{};
-    return waitid(P_PID, static_cast<id_t>(child), &how, WEXITED | WNOHANG | WNOWAIT) == 0 && how.si_pid == child;
+    return waitid(P_PID, static_cast<id_t>(child), &how, changed | WNOHANG) == 0 && how.si_pid == child;
+}
+
+/// If the user has stopped the program at the terminal, stops this group as well, so that the shell goes on.
+void stop_with(pid_t child) {
+    if (!has(child, WSTOPPED) || !pass_terminal(child, getpgrp())) return;
+    kill(0, SIGTSTP);
+    pass_terminal(getpgrp(), child);
+    kill(-child, SIGCONT);
 }
 
 }  // namespace
@@ -52,8 +66,9 @@ std::string preloading(const std::filesystem::path& library) {
 int run_until_power_cut(const std::filesystem::path& program, char** arguments, bool quiet) {
     setenv(power_cut_report_setting.variable, std::to_string(getpid()).c_str(), 1);
     const Signals signals({SIGCHLD, SIGUSR1, SIGINT, SIGQUIT, SIGTERM, SIGHUP});
-    const pid_t child = start(program, arguments, signals, [parent = getpid()] {
+    const pid_t child = start(program, arguments, signals, [parent = getpid(), group = getpgrp()] {
         setpgid(0, 0);
+        pass_terminal(group, getpid());
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
     });
@@ -67,9 +82,8 @@ int run_until_power_cut(const std::filesystem::path& program, char** arguments, 
             if (!quiet) tools::complain(fmt::format("vi-run: power cut at flush {}\n", signal.si_value.sival_int));
             return power_was_cut;
         }
-        if (number == SIGCHLD && has_ended(child)) {
-            return exit_status(end_group(child));
-        }
+        if (number == SIGCHLD && has(child, WEXITED | WNOWAIT)) return exit_status(end_group(child));
+        if (number == SIGCHLD) stop_with(child);
         if (number == SIGCHLD || number == SIGUSR1 || number < 0) continue;
         end_group(child);
         return exit_status(number);  // as if the signal had ended vi-run
