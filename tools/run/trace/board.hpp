@@ -34,7 +34,7 @@ struct Counters {
     std::atomic<std::uint64_t> count;
     std::atomic<std::uint64_t> errors;
     std::atomic<std::uint64_t> total_ns;
-    std::array<std::atomic<std::uint32_t>, buckets> times;
+    std::array<std::atomic<std::uint64_t>, buckets> times;
 
     static constexpr unsigned bucket_of(std::uint64_t time) {
         if (time < per_doubling) return static_cast<unsigned>(time);
@@ -77,7 +77,7 @@ struct Slot {
 };
 
 struct Board {
-    static constexpr std::uint32_t current_version = 1;
+    static constexpr std::uint32_t current_version = 2;
     static constexpr std::size_t slots = 512;
 
     std::uint32_t version;
