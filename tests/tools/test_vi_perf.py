@@ -190,6 +190,15 @@ def test_plots(tool):
             check(texts.issuperset(axes), texts)
 
 
+def test_plots_of_nothing(tool):
+    if ON_DEVICES:
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        file = os.path.join(directory, "figure.svg")
+        tool.run("--connect-timeout", "0.05", "localhost:nobody-is-here", "--plot", file, status=2)
+        check(not os.path.exists(file), "an empty file is left")
+
+
 def test_messages_that_cross(tool):
     for backend in BACKENDS:
         for api in APIS:

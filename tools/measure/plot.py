@@ -61,7 +61,10 @@ def main():
     text = sys.stdin.read()
     try:
         if not text:
+            is_new = not os.path.lexists(path)
             open(path, "ab").close()
+            if is_new:
+                os.remove(path)
             return
         document = json.loads(text)
         results = document["results"]
