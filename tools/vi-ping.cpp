@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // vi-ping: like ping(8), over VIPL, DAT, librpma or the core.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "tools/command_line.hpp"
@@ -111,19 +113,23 @@ private:
         std::fflush(stdout);
     }
 
+    /// Minimum, mean, maximum and standard deviation.
+    static std::array<double, 4> times_us(const measure::PingSummary& summary) {
+        const auto& times = summary.round_trips_ns;
+        return {static_cast<double>(times.min()) / 1000, times.mean() / 1000, static_cast<double>(times.max()) / 1000,
+                times.deviation() / 1000};
+    }
+
     void print_summary(const measure::PingSummary& summary) const {
         fmt::print("\n--- {} vi-ping statistics ---\n", target_);
         fmt::print("{} packets transmitted, {} received, {:.4g}% packet loss, time {} ms\n", summary.transmitted,
                    summary.received(), summary.loss_percent(),
                    std::chrono::duration_cast<std::chrono::milliseconds>(summary.time).count());
-        const auto& times = summary.round_trips_us;
-        if (times.count() != 0)
-            fmt::print("rtt min/avg/max/mdev = {:.1f}/{:.1f}/{:.1f}/{:.1f} us\n", times.min(), times.mean(),
-                       times.max(), times.deviation());
+        if (summary.received() != 0)
+            fmt::print("rtt min/avg/max/mdev = {:.1f} us\n", fmt::join(times_us(summary), "/"));
     }
 
     void print_json(const measure::PingSummary& summary) const {
-        const auto& times = summary.round_trips_us;
         Json document = {{"tool", "vi-ping"},
                          {"version", VIADUCT_VERSION},
                          {"target", target_},
@@ -135,9 +141,8 @@ private:
                          {"received", summary.received()},
                          {"loss_percent", summary.loss_percent()},
                          {"time_ms", std::chrono::duration<double, std::milli>(summary.time).count()}};
-        if (times.count() != 0)
-            document["rtt_us"] = {
-                {"min", times.min()}, {"avg", times.mean()}, {"max", times.max()}, {"mdev", times.deviation()}};
+        const auto [min, avg, max, mdev] = times_us(summary);
+        if (summary.received() != 0) document["rtt_us"] = {{"min", min}, {"avg", avg}, {"max", max}, {"mdev", mdev}};
         if (!quiet_) document["replies"] = outcomes_;
         fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));  // a service need not be text
     }

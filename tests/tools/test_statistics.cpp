@@ -8,25 +8,6 @@
 
 using namespace viaduct::measure;
 
-TEST_CASE("running statistics of known samples") {
-    RunningStatistics statistics;
-    for (const double sample : {2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0}) statistics.add(sample);
-    CHECK(statistics.count() == 8);
-    CHECK(statistics.min() == 2);
-    CHECK(statistics.max() == 9);
-    CHECK(statistics.mean() == Approx(5));
-    CHECK(statistics.deviation() == Approx(2));
-}
-
-TEST_CASE("running statistics without samples are zero") {
-    const RunningStatistics statistics;
-    CHECK(statistics.count() == 0);
-    CHECK(statistics.min() == 0);
-    CHECK(statistics.max() == 0);
-    CHECK(statistics.mean() == 0);
-    CHECK(statistics.deviation() == 0);
-}
-
 TEST_CASE("an empty histogram") {
     const Histogram histogram;
     CHECK(histogram.count() == 0);

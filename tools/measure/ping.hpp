@@ -69,10 +69,10 @@ struct PingSchedule {
 
 struct PingSummary {
     std::uint64_t transmitted = 0;
-    RunningStatistics round_trips_us;
+    Histogram round_trips_ns;
     std::chrono::nanoseconds time{};
 
-    std::uint64_t received() const noexcept { return round_trips_us.count(); }
+    std::uint64_t received() const noexcept { return round_trips_ns.count(); }
     double loss_percent() const noexcept;
 };
 

@@ -198,7 +198,7 @@ PingSummary run_pings(PingClient& client, const PingSchedule& schedule, const st
         const auto outcome = client.ping(sequence, stop, end);
         if (!outcome) break;
         ++summary.transmitted;
-        if (outcome->time_us) summary.round_trips_us.add(*outcome->time_us);
+        if (outcome->time_us) summary.round_trips_ns.record(static_cast<std::uint64_t>(*outcome->time_us * 1000));
         tell(*outcome);
         if (summary.transmitted == schedule.count) break;
         sleep_until(std::min<Clock::time_point>(begun + schedule.interval, end.point()), stop);

@@ -6,19 +6,6 @@
 
 namespace viaduct::measure {
 
-void RunningStatistics::add(double sample) noexcept {
-    ++count_;
-    min_ = std::min(min_, sample);
-    max_ = std::max(max_, sample);
-    const double distance = sample - mean_;
-    mean_ += distance / static_cast<double>(count_);
-    squares_ += distance * (sample - mean_);
-}
-
-double RunningStatistics::deviation() const noexcept {
-    return count_ == 0 ? 0 : std::sqrt(squares_ / static_cast<double>(count_));
-}
-
 double Histogram::deviation() const noexcept {
     if (count_ == 0) return 0;
     return std::sqrt(std::max(0.0, squares_ / static_cast<double>(count_) - mean() * mean()));

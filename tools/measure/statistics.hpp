@@ -12,25 +12,6 @@
 
 namespace viaduct::measure {
 
-/// Minimum, mean, maximum and standard deviation ("mdev" in ping's words), by Welford's method.
-class RunningStatistics {
-public:
-    void add(double sample) noexcept;
-
-    std::uint64_t count() const noexcept { return count_; }
-    double min() const noexcept { return count_ == 0 ? 0 : min_; }
-    double max() const noexcept { return count_ == 0 ? 0 : max_; }
-    double mean() const noexcept { return mean_; }
-    double deviation() const noexcept;
-
-private:
-    std::uint64_t count_ = 0;
-    double min_ = std::numeric_limits<double>::infinity();
-    double max_ = -std::numeric_limits<double>::infinity();
-    double mean_ = 0;
-    double squares_ = 0;  // sum of the squared distances from the mean
-};
-
 /// Counts samples in buckets whose width is at most 1/64 of their value; values below 128 are exact.
 class Histogram {
 public:
