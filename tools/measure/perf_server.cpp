@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <exception>
+#include <functional>
+#include <future>
 #include <list>
-#include <thread>
+#include <utility>
 
 #include "tools/measure/any_link.hpp"
 #include "tools/measure/data_check.hpp"
@@ -160,11 +162,11 @@ private:
     std::optional<Conversation> talk_;
 };
 
-void serve_client(Session& session, const std::string& name, const ServerOptions& options) {
+void serve_client(std::unique_ptr<Session> session, const std::string& name, const ServerOptions& options) {
     try {
-        session.greet(options.version);
-        options.tell(name + " connected: " + session.terms());
-        session.serve();
+        session->greet(options.version);
+        options.tell(name + " connected: " + session->terms());
+        session->serve();
         options.tell(name + " is done");
     } catch (const Closed&) {
         options.tell(name + " disconnected unexpectedly");
@@ -173,48 +175,19 @@ void serve_client(Session& session, const std::string& name, const ServerOptions
     }
 }
 
-/// Serves a client on a thread of its own, and meanwhile turns others away.
-class OneAtATime {
-public:
-    explicit OneAtATime(const ServerOptions& options) : options_(options) {}
-    OneAtATime(const OneAtATime&) = delete;
-    OneAtATime& operator=(const OneAtATime&) = delete;
-    ~OneAtATime() { join(); }
-
-    /// Whether it is served.
-    bool take(std::unique_ptr<Session> session, std::uint64_t number) {
-        if (busy_.load()) {
-            session->turn_away("it serves " + name_);
-            return false;
-        }
-        join();
-        name_ = "client " + std::to_string(number);
-        busy_ = true;
-        thread_ = std::thread([this, session = std::move(session)]() mutable {
-            serve_client(*session, name_, options_);
-            session.reset();
-            busy_ = false;
-        });
-        return true;
-    }
-
-private:
-    void join() {
-        if (thread_.joinable()) thread_.join();
-    }
-
-    const ServerOptions& options_;
-    std::string name_;
-    std::atomic<bool> busy_{false};
-    std::thread thread_;
-};
-
 }  // namespace
 
 void serve_perf(Api& api, const Service& service, const ServerOptions& options, const std::atomic<bool>& stop) {
-    OneAtATime clients(options);
+    std::string name;
+    std::future<void> served;
     serve_clients<Session>(api, service, options, stop, [&](std::unique_ptr<Session> session, std::uint64_t number) {
-        return clients.take(std::move(session), number);
+        if (served.valid() && !has_finished(served)) {
+            session->turn_away("it serves " + name);
+            return false;
+        }
+        name = "client " + std::to_string(number);
+        served = std::async(std::launch::async, serve_client, std::move(session), name, std::cref(options));
+        return true;
     });
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
 #include <exception>
+#include <functional>
+#include <future>
 #include <mutex>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "tools/measure/ping.hpp"
@@ -67,69 +68,32 @@ private:
     std::uint64_t answered_ = 0;
 };
 
-/// The threads that serve clients.
-class Workers {
-public:
-    Workers(const ServerOptions& options, const std::atomic<bool>& stop) : options_(options), stop_(stop) {}
-    Workers(const Workers&) = delete;
-    Workers& operator=(const Workers&) = delete;
-    ~Workers() {
-        for (Worker& worker : workers_) worker.thread.join();
+using Tell = std::function<void(const std::string&)>;
+
+void serve_requests(std::unique_ptr<Client> client, const std::string& name, const Tell& tell,
+                    const std::atomic<bool>& stop) {
+    try {
+        client->greet();
+        tell(name + " connected: " + client->terms());
+        tell(name + " left after " + std::to_string(client->serve(stop)) + " answered requests");
+    } catch (const std::exception& error) {
+        tell(name + ": " + error.what());
     }
-
-    void start(std::unique_ptr<Client> client, std::uint64_t number) {
-        join_finished();
-        auto done = std::make_unique<std::atomic<bool>>(false);
-        std::thread thread(
-            [this, client = std::move(client), name = "client " + std::to_string(number), &done = *done]() mutable {
-                serve(*client, name);
-                client.reset();
-                done = true;
-            });
-        workers_.push_back({std::move(done), std::move(thread)});
-    }
-
-private:
-    struct Worker {
-        std::unique_ptr<std::atomic<bool>> done;
-        std::thread thread;
-    };
-
-    void serve(Client& client, const std::string& name) {
-        try {
-            client.greet();
-            tell(name + " connected: " + client.terms());
-            tell(name + " left after " + std::to_string(client.serve(stop_)) + " answered requests");
-        } catch (const std::exception& error) {
-            tell(name + ": " + error.what());
-        }
-    }
-
-    void join_finished() {
-        std::erase_if(workers_, [](Worker& worker) {
-            const bool done = worker.done->load();
-            if (done) worker.thread.join();
-            return done;
-        });
-    }
-
-    void tell(const std::string& line) {
-        const std::lock_guard lock(tell_mutex_);
-        options_.tell(line);
-    }
-
-    const ServerOptions& options_;
-    const std::atomic<bool>& stop_;
-    std::mutex tell_mutex_;
-    std::vector<Worker> workers_;
-};
+}
 
 }  // namespace
 
 void serve_pings(Api& api, const Service& service, const ServerOptions& options, const std::atomic<bool>& stop) {
-    Workers workers(options, stop);
+    std::mutex telling;
+    const Tell tell = [&](const std::string& line) {
+        const std::lock_guard lock(telling);
+        options.tell(line);
+    };
+    std::vector<std::future<void>> served;
     serve_clients<Client>(api, service, options, stop, [&](std::unique_ptr<Client> client, std::uint64_t number) {
-        workers.start(std::move(client), number);
+        std::erase_if(served, has_finished);
+        served.push_back(std::async(std::launch::async, serve_requests, std::move(client),
+                                    "client " + std::to_string(number), std::cref(tell), std::cref(stop)));
         return true;
     });
 }

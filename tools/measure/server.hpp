@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,6 +73,11 @@ protected:
     std::unique_ptr<Link> link_;
     Conversation greeting_talk_;
 };
+
+/// Whether the thread that serves a client has finished.
+inline bool has_finished(const std::future<void>& served) {
+    return served.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
 
 /// Calls `serve` with each client that comes and its number, until `stop` is set or it has returned true, for a client
 /// that counts, as often as the options say. A Client is a ServedClient made of an Api.
