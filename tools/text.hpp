@@ -2,8 +2,12 @@
 // Texts that the tools print and compare.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace viaduct::tools {
 
@@ -13,6 +17,21 @@ inline std::string printable(std::string_view text) {
     for (char& c : clean)
         if (static_cast<unsigned char>(c) < ' ' || c == '\x7F') c = '?';
     return clean;
+}
+
+/// The number of letters to insert, delete or replace.
+inline std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), 0);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = row[0]++;
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({row[j] + 1, diagonal + 1, replaced});
+        }
+    }
+    return row.back();
 }
 
 }  // namespace viaduct::tools

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -14,6 +13,7 @@
 #include "core/base/fault_spec.hpp"
 #include "core/base/settings.hpp"
 #include "core/provider.hpp"
+#include "tools/text.hpp"
 
 namespace viaduct::info {
 namespace {
@@ -98,27 +98,13 @@ std::string name_now(const std::string& name) {
     return name.starts_with(old) ? "VIADUCT_TCP_" + name.substr(old.size()) : name;
 }
 
-std::size_t distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), 0);
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = std::exchange(row[0], i + 1);
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-        }
-    }
-    return row.back();
-}
-
 }  // namespace
 
 std::string_view most_similar(std::string_view typed, std::span<const std::string_view> candidates) {
     std::string_view best;
     std::size_t least = std::max<std::size_t>(2, typed.size() / 4) + 1;
     for (const std::string_view candidate : candidates)
-        if (const std::size_t edits = distance(typed, candidate); edits < least) {
+        if (const std::size_t edits = tools::distance(typed, candidate); edits < least) {
             least = edits;
             best = candidate;
         }

@@ -2,7 +2,6 @@
 #include "tools/port/mapping.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include <nlohmann/json.hpp>
 
@@ -59,21 +58,6 @@ Topic topic_of(const nlohmann::json& data) {
     Topic topic{.title = data.at("title"), .apis = {}};
     for (const auto target : targets) topic.apis[std::string(target)] = data.at(std::string(target)).get<Aspects>();
     return topic;
-}
-
-/// The number of letters to insert, delete or replace.
-std::size_t distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), 0);
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = row[0]++;
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({row[j] + 1, diagonal + 1, replaced});
-        }
-    }
-    return row.back();
 }
 
 }  // namespace
@@ -156,7 +140,7 @@ std::vector<std::string> Mapping::similar(std::string_view name) const {
     for (const auto& [known, entry] : by_name_) {
         const std::string candidate = lower(known);
         const bool part = candidate.find(wanted) != std::string::npos;
-        const std::size_t apart = part ? 1 : distance(wanted, candidate);
+        const std::size_t apart = part ? 1 : tools::distance(wanted, candidate);
         if (apart <= limit) near.emplace_back(apart, known);
     }
     std::ranges::sort(near);
