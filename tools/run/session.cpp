@@ -2,7 +2,6 @@
 #include "tools/run/session.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -60,18 +59,10 @@ private:
 
 /// Ignores the rest of a trace that cannot be written, and says so unless somebody has.
 void append(Board& board, std::string_view text) {
-    while (!text.empty() && board.gave_up.load() == 0) {
-        const ssize_t written = write(board.output, text.data(), text.size());
-        if (written >= 0) {
-            text.remove_prefix(static_cast<std::size_t>(written));
-        } else if (errno == EAGAIN) {
-            pollfd writable{.fd = board.output, .events = POLLOUT, .revents = 0};
-            poll(&writable, 1, -1);
-        } else if (errno != EINTR && board.gave_up.exchange(1) == 0) {
-            tools::complain(
-                fmt::format("vi-run: cannot write the trace: {}; its rest is lost\n", std::strerror(errno)));
-        }
-    }
+    if (board.gave_up.load() != 0) return;
+    const int error = trace::write_all(board.output, text);
+    if (error != 0 && board.gave_up.exchange(1) == 0)
+        tools::complain(fmt::format("vi-run: cannot write the trace: {}; its rest is lost\n", std::strerror(error)));
 }
 
 void set_clocks(Board& board) {

@@ -94,6 +94,9 @@ struct Board {
 
 std::uint64_t now_ns();
 
+/// Writes a text, and waits for room in a pipe. Returns 0, or errno.
+int write_all(int fd, std::string_view text);
+
 /// The parts of records that the traced processes and vi-run write alike. What begin_record() began is followed by
 /// arguments, then by begin_result(), a result and end_record(), or else by end_unfinished().
 void begin_record(Text& text, const Board& board, const Call& call, std::uint32_t pid, std::uint32_t tid,

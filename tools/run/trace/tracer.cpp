@@ -2,7 +2,6 @@
 #include "tools/run/trace/tracer.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -95,27 +94,12 @@ bool Output::is_still_open() const {
            status.st_ino == identity_.st_ino;
 }
 
-bool Output::write_all(std::string_view text) const {
-    while (!text.empty()) {
-        const ssize_t written = ::write(fd_, text.data(), text.size());
-        if (written >= 0) {
-            text.remove_prefix(static_cast<std::size_t>(written));
-        } else if (errno == EAGAIN) {
-            pollfd writable{.fd = fd_, .events = POLLOUT, .revents = 0};
-            poll(&writable, 1, -1);
-        } else if (errno != EINTR) {
-            return false;
-        }
-    }
-    return true;
-}
-
 void Output::write(std::string_view text) {
     if (board_.gave_up.load(std::memory_order_relaxed) != 0) return;
     if (!is_still_open()) open();
     if (fd_ < 0) return;
     const BlockedSignals blocked;
-    if (!write_all(text)) give_up(errno);
+    if (const int error = write_all(fd_, text); error != 0) give_up(error);
 }
 
 void Output::give_up(int reason) {

@@ -33,7 +33,6 @@ public:
 private:
     void open();
     bool is_still_open() const;
-    bool write_all(std::string_view text) const;
     void give_up(int reason);
 
     Board& board_;
