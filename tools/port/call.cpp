@@ -48,9 +48,7 @@ std::optional<Call> parse_call(const std::vector<Token>& tokens, std::size_t nam
             if (!closes || i > open + 1) call.arguments.push_back(std::span(tokens).subspan(first, i - first));
             first = i + 1;
         }
-        if (!closes) continue;
-        call.close = i;
-        return call;
+        if (closes) return call;
     }
     return std::nullopt;
 }

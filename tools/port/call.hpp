@@ -15,7 +15,6 @@ namespace viaduct::port {
 
 struct Call {
     std::vector<std::span<const Token>> arguments;
-    std::size_t close = 0;  ///< the index of the closing parenthesis
 };
 
 /// The call whose name is the token with this index. Nothing if the parentheses do not match within a reasonable
