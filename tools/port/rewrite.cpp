@@ -160,8 +160,6 @@ private:
         return {};
     }
 
-    static constexpr std::string_view other_arguments = "not with these arguments";
-
     /// What replaces a call once its objects are those of the other API: until then, even a call of the same arguments
     /// would be wrong. Or why nothing is known to replace it.
     std::string suggest_call(const Use& use, const RewriteRule& rule) {
@@ -267,8 +265,6 @@ private:
 
     static std::string include_of(std::string_view header) { return fmt::format("#include <{}>", header); }
 
-    std::string include_line() const { return include_of(header()); }
-
     void replace_include(const Use& use, bool needed) {
         const Token& token = all()[use.token];
         const std::size_t hash = source_.rfind('#', all()[use.token - 1].offset);
@@ -278,7 +274,7 @@ private:
         const std::size_t end = end_of_line(token.end);
         const Branch here = branches_.at(use.token);
         Words lines = needed ? Words() : missing_headers(use.entry->api, here);
-        if (target_ != "core" && !includes(header(), here)) lines.push_back(include_line());  // the core is no C
+        if (target_ != "core" && !includes(header(), here)) lines.push_back(include_of(header()));  // the core is no C
         const std::string replacement = join(lines, newline_);
         const std::string with_newline = replacement.empty() ? "" : replacement + newline_;
         if (needed) {
@@ -345,7 +341,7 @@ private:
     /// it depends on.
     void add_include() {
         const std::size_t start = place_for_include();
-        edits_.push_back({.offset = start, .end = start, .text = include_line() + newline_});
+        edits_.push_back({.offset = start, .end = start, .text = include_of(header()) + newline_});
     }
 
     /// Behind the last #include before the API is used, and behind the conditional that it is in, except that of

@@ -70,10 +70,6 @@ int move_up(int fd) {
     return moved;
 }
 
-void before_fork();
-void after_fork_in_parent();
-void after_fork_in_child();
-
 }  // namespace
 
 Output::Output(Board& board) : board_(board) { open(); }
