@@ -207,8 +207,9 @@ def fork_and_unmap(_link):
         endpoint = device.endpoint(shared_receives=shared)
         region = device.register(4096)
         shared.post_receive(region[:])
+        memory = ctypes.c_void_p(region.remote.address)
         if (child := os.fork()) == 0:
-            ctypes.CDLL(None).munmap(ctypes.c_void_p(region.remote.address), ctypes.c_size_t(4096))
+            ctypes.CDLL(None).munmap(memory, ctypes.c_size_t(4096))
             os._exit(0)
         assert os.waitpid(child, 0) == (child, 0)
         endpoint.close()
