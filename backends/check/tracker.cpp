@@ -602,7 +602,9 @@ void Tracker::released(const void* address, std::uint64_t length, const char* ho
     const auto* const begin = static_cast<const std::byte*>(address);
     if (!lock_patiently()) return;
     const LockGuard lock(mutex_, std::adopt_lock);
-    for (const Queue* queue : queues_)
+    for (const Queue* queue : queues_) {
+        const auto takes = [queue](const Connection* one) { return one->shared_receives.get() == queue; };
+        if (queue->connection == nullptr && std::ranges::none_of(connections_, takes)) continue;  // nothing can arrive
         for (Record* record = queue->first; record != nullptr; record = record->next) {
             if (record->ended || record->arrived || record->is_lost) continue;
             for (const Piece& piece : record->pieces) {
@@ -615,6 +617,7 @@ void Tracker::released(const void* address, std::uint64_t length, const char* ho
                                     static_cast<void*>(piece.address), how));
             }
         }
+    }
 }
 
 /// The caller of free(3) may hold a lock of the front-end for which a thread with this lock waits.

@@ -239,10 +239,9 @@ def test_shared_receives_are_reported_once(viaduct_check, peer_process):
     viaduct_check("memory")
     peer_process(deregister_shared_receives).result()
     reports = viaduct_check.reports()
-    assert len(reports) == 2, reports
-    for report in reports:
-        assert report.text.startswith("a shared receive: 4096 bytes at 0x"), report
-        assert "were deregistered before its completion" in report.text
+    assert len(reports) == 1, reports  # without endpoints, nothing can arrive
+    assert reports[0].text.startswith("a shared receive: 4096 bytes at 0x"), reports
+    assert "were deregistered before its completion" in reports[0].text
 
 
 def fault_with_two_devices(_link):
