@@ -115,13 +115,12 @@ bool Endpoint::handle(const Frame& frame) noexcept {
         }
         return true;
     }
-    if (header.kind == FrameKind::Refused && attributes().reliability != Reliability::Unreliable) {
-        connection_->lose("refuses a request of a reliable connection");
-        return true;
-    }
     if (header.kind == FrameKind::Refused) {
         const bool failed = header.immediate == static_cast<std::uint32_t>(CompletionCode::RemoteOperation);
-        send_.take_refusal(header.key, failed ? CompletionCode::RemoteOperation : CompletionCode::RemoteProtection);
+        if (attributes().reliability != Reliability::Unreliable)
+            connection_->lose("refuses a request of a reliable connection");
+        else
+            send_.take_refusal(header.key, failed ? CompletionCode::RemoteOperation : CompletionCode::RemoteProtection);
         return true;
     }
     const bool done = receive_.execute(frame);
