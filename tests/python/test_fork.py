@@ -9,7 +9,7 @@ import sys
 import threading
 
 import pytest
-from vipl_pair import fails, free_discriminator, nic, request
+from vipl_pair import free_discriminator, must_fail, nic, request
 from viaduct import core, vipl
 from viaduct.pytest_plugin import PATIENCE
 
@@ -95,7 +95,7 @@ def fork_with_vipl(discriminator, end):
     request(vi, nic.net_address(discriminator), TIMEOUT)
     child = os.fork()
     if child == 0:
-        fails(vipl.ReturnCode.INVALID_PARAMETER, vi.recv_wait)
+        must_fail(vipl.ReturnCode.INVALID_PARAMETER, vi.recv_wait)
         if end == "closing":
             for thing in (vi, cq, region, nic):
                 thing.close()

@@ -13,7 +13,7 @@ import pytest
 import viaduct
 from background import TIMEOUT, Background
 from programs import MANUAL
-from vipl_pair import (RDMA, connect, connected, errors_of, fails, free_discriminator, nic, pair, region, repeated,
+from vipl_pair import (RDMA, connect, connected, errors_of, free_discriminator, must_fail, nic, pair, region, repeated,
                        request)
 from viaduct import _vipl, vipl
 from viaduct.vipl import ReturnCode
@@ -32,7 +32,7 @@ def test_nics_have_attributes(nic):
 
 
 def test_unknown_nic_is_refused():
-    error = fails(ReturnCode.INVALID_PARAMETER, vipl.open_nic, "no such NIC")
+    error = must_fail(ReturnCode.INVALID_PARAMETER, vipl.open_nic, "no such NIC")
     assert (error.call, error.name) == ("VipOpenNic", "VIP_INVALID_PARAMETER")
     assert error.text.endswith(": no NIC with that name: no such NIC")
     assert isinstance(error, viaduct.Error)
@@ -51,8 +51,8 @@ def test_calls_after_the_end_have_an_invalid_handle():
                  lambda: vi.recv_notify(print), lambda: vi.send_notify(print), lambda: cq.notify(print),
                  lambda: vi.connect_request(vipl.NetAddress(b"1234", b"x"), 1), vi.connect_peer_wait,
                  vi.connect_peer_done, nic.query_system_management_info, nic.create_vi):
-        fails(ReturnCode.INVALID_PARAMETER, call)
-    fails(ReturnCode.INVALID_PARAMETER, setattr, vi, "user_data", 5)
+        must_fail(ReturnCode.INVALID_PARAMETER, call)
+    must_fail(ReturnCode.INVALID_PARAMETER, setattr, vi, "user_data", 5)
     assert vi.user_data == 0
     nic.close()
 
@@ -68,7 +68,7 @@ def test_null_is_refused_where_a_structure_is_asked_for(nic):
                  lambda: _vipl.VipPostRecv(vi.handle, 0, 0), lambda: _vipl.VipRecvNotify(vi.handle, 0, None),
                  lambda: _vipl.VipNSGetHostByAddr(nic.handle, None),
                  lambda: _vipl.VipConnectAccept(0, vi.handle), lambda: _vipl.VipConnectReject(0)):
-        fails(ReturnCode.INVALID_PARAMETER, call)
+        must_fail(ReturnCode.INVALID_PARAMETER, call)
 
 
 def test_wrong_types_are_type_errors(nic):
@@ -113,22 +113,22 @@ def test_attributes_of_a_vi(nic):
     (vipl.ViAttributes(qos=1), ReturnCode.INVALID_QOS),
     (vipl.ViAttributes(vipl.ReliabilityLevel.UNRELIABLE, enable_rdma_read=True), ReturnCode.INVALID_RDMAREAD)])
 def test_attributes_that_no_vi_can_have(nic, attributes, code):
-    assert fails(code, nic.create_vi, attributes).call == "VipCreateVi"
+    assert must_fail(code, nic.create_vi, attributes).call == "VipCreateVi"
     vi = nic.create_vi()
-    assert fails(code, vi.set_attributes, attributes).call == "VipSetViAttributes"
+    assert must_fail(code, vi.set_attributes, attributes).call == "VipSetViAttributes"
 
 
 def test_what_is_used_cannot_be_destroyed(nic):
     ptag, cq = nic.create_ptag(), nic.create_cq(4)
     vi = nic.create_vi(vipl.ViAttributes(ptag=ptag), recv_cq=cq)
-    fails(ReturnCode.ERROR_RESOURCE, ptag.destroy)
-    fails(ReturnCode.ERROR_RESOURCE, cq.destroy)
+    must_fail(ReturnCode.ERROR_RESOURCE, ptag.destroy)
+    must_fail(ReturnCode.ERROR_RESOURCE, cq.destroy)
     vi.destroy()
     cq.destroy()
     ptag.destroy()
     assert vi.closed and cq.closed and ptag.closed
-    fails(ReturnCode.INVALID_PTAG, nic.create_vi, vipl.ViAttributes(ptag=ptag))
-    fails(ReturnCode.INVALID_PARAMETER, nic.create_vi, RDMA, cq)
+    must_fail(ReturnCode.INVALID_PTAG, nic.create_vi, vipl.ViAttributes(ptag=ptag))
+    must_fail(ReturnCode.INVALID_PARAMETER, nic.create_vi, RDMA, cq)
 
 
 def test_tags_that_failed_to_be_destroyed_are_as_they_were(nic):
@@ -136,7 +136,7 @@ def test_tags_that_failed_to_be_destroyed_are_as_they_were(nic):
     vi = nic.create_vi(vipl.ViAttributes(ptag=ptag))
     region = nic.register_mem(64, vipl.MemAttributes(ptag))
     descriptor = ptag.descriptor(region[:])
-    fails(ReturnCode.ERROR_RESOURCE, ptag.destroy)
+    must_fail(ReturnCode.ERROR_RESOURCE, ptag.destroy)
     errors = errors_of(nic)
     vi.post_recv(descriptor)
     vi.disconnect()
@@ -162,9 +162,9 @@ def test_queues_have_sizes(nic):
     assert cq.done() is None
     with pytest.raises(vipl.TimeoutError):
         cq.wait(0.01)
-    fails(ReturnCode.INVALID_PARAMETER, cq.resize, 0)
-    fails(ReturnCode.INVALID_PARAMETER, nic.create_cq, 0)
-    fails(ReturnCode.ERROR_RESOURCE, nic.create_cq, nic.attributes.max_cq_entries + 1)
+    must_fail(ReturnCode.INVALID_PARAMETER, cq.resize, 0)
+    must_fail(ReturnCode.INVALID_PARAMETER, nic.create_cq, 0)
+    must_fail(ReturnCode.ERROR_RESOURCE, nic.create_cq, nic.attributes.max_cq_entries + 1)
 
 
 # ---- Memory ----
@@ -189,7 +189,7 @@ def test_registered_memory_is_pinned(nic):
     region.deregister()
     memory.append(0)
     assert region.closed
-    fails(ReturnCode.INVALID_PARAMETER, region.query)
+    must_fail(ReturnCode.INVALID_PARAMETER, region.query)
 
 
 def test_attributes_of_memory(nic):
@@ -205,8 +205,8 @@ def test_attributes_of_memory(nic):
         changed = False
     ptag.close()
     assert region.closed != changed
-    fails(ReturnCode.INVALID_PTAG, nic.register_mem, 64, vipl.MemAttributes(ptag))
-    fails(ReturnCode.INVALID_PARAMETER, _vipl.VipRegisterMem, nic.handle, 0, 64, _vipl.VIP_MEM_ATTRIBUTES())
+    must_fail(ReturnCode.INVALID_PTAG, nic.register_mem, 64, vipl.MemAttributes(ptag))
+    must_fail(ReturnCode.INVALID_PARAMETER, _vipl.VipRegisterMem, nic.handle, 0, 64, _vipl.VIP_MEM_ATTRIBUTES())
 
 
 def test_what_is_only_read_can_be_sent_alone(nic, pair):
@@ -244,10 +244,10 @@ def test_connection_shows_both_ends_to_each_other(nic):
     asking.accept(server)
     assert not asked.result().enable_rdma_write
     assert (client.state, server.state) == (vipl.State.CONNECTED, vipl.State.CONNECTED)
-    fails(ReturnCode.INVALID_PARAMETER, asking.reject)
-    fails(ReturnCode.INVALID_STATE, client.destroy)
-    fails(ReturnCode.INVALID_STATE, client.set_attributes, RDMA)
-    fails(ReturnCode.INVALID_STATE, client.connect_request, nic.net_address(discriminator), 1)
+    must_fail(ReturnCode.INVALID_PARAMETER, asking.reject)
+    must_fail(ReturnCode.INVALID_STATE, client.destroy)
+    must_fail(ReturnCode.INVALID_STATE, client.set_attributes, RDMA)
+    must_fail(ReturnCode.INVALID_STATE, client.connect_request, nic.net_address(discriminator), 1)
 
 
 @pytest.mark.parametrize("discriminator", [b"", b"abc", "a name", b"twelve bytes"])
@@ -261,25 +261,25 @@ def test_discriminators_are_any_bytes(nic, discriminator):
 def test_requests_that_fail(nic):
     vi = nic.create_vi()
     nobody = nic.net_address(free_discriminator())
-    fails(ReturnCode.NO_MATCH, vi.connect_request, nobody, TIMEOUT)
-    fails(ReturnCode.INVALID_PARAMETER, vi.connect_request, nobody, 0)
-    fails(ReturnCode.INVALID_PARAMETER, vi.connect_request, vipl.NetAddress(b"x"), 1)
-    fails(ReturnCode.INVALID_PARAMETER, nic.connect_wait, nic.net_address(1, "192.0.2.1"), 1)
+    must_fail(ReturnCode.NO_MATCH, vi.connect_request, nobody, TIMEOUT)
+    must_fail(ReturnCode.INVALID_PARAMETER, vi.connect_request, nobody, 0)
+    must_fail(ReturnCode.INVALID_PARAMETER, vi.connect_request, vipl.NetAddress(b"x"), 1)
+    must_fail(ReturnCode.INVALID_PARAMETER, nic.connect_wait, nic.net_address(1, "192.0.2.1"), 1)
     with pytest.raises(ValueError):
         nic.net_address(1, "nowhere")
     asked = Background(request, vi, nobody)
     nic.connect_wait(nobody, TIMEOUT).reject()
-    fails(ReturnCode.REJECT, asked.result)
+    must_fail(ReturnCode.REJECT, asked.result)
     asked = Background(request, vi, nobody)
     nic.connect_wait(nobody, TIMEOUT).close()
-    fails(ReturnCode.REJECT, asked.result)
+    must_fail(ReturnCode.REJECT, asked.result)
 
 
 def test_peers_find_each_other(nic):
     left, right = nic.create_vi(), nic.create_vi()
     meeting = nic.net_address(free_discriminator())
-    fails(ReturnCode.INVALID_STATE, left.connect_peer_done)
-    fails(ReturnCode.INVALID_STATE, left.connect_peer_wait)
+    must_fail(ReturnCode.INVALID_STATE, left.connect_peer_done)
+    must_fail(ReturnCode.INVALID_STATE, left.connect_peer_wait)
     left.connect_peer_request(meeting, TIMEOUT, local=meeting)
     assert left.connect_peer_done() is None
     assert left.state == vipl.State.CONNECT_PENDING
@@ -441,7 +441,7 @@ def test_posting_without_a_connection(nic, region):
         vi.send_wait(TIMEOUT)
     assert raised.value.descriptor is sent and vipl.Status.DESC_FLUSHED_ERROR in sent.status
     vi.post_recv(region[:])
-    fails(ReturnCode.INVALID_STATE, vi.destroy)
+    must_fail(ReturnCode.INVALID_STATE, vi.destroy)
 
 
 def test_posting_too_many(nic):
@@ -460,8 +460,8 @@ def test_completion_queues_tell_which_queue(nic, region):
     cq = nic.create_cq(16)
     client, server = connected(nic, RDMA, send_cq=cq, recv_cq=cq)
     receiving = server.post_recv(region[:])
-    fails(ReturnCode.ERROR_RESOURCE, server.recv_wait, 1)
-    fails(ReturnCode.ERROR_RESOURCE, server.recv_notify, print)
+    must_fail(ReturnCode.ERROR_RESOURCE, server.recv_wait, 1)
+    must_fail(ReturnCode.ERROR_RESOURCE, server.recv_notify, print)
     client.post_send(region[0:4])
     entry = cq.wait(TIMEOUT)
     assert entry == (server, True) and entry.done() is receiving
@@ -482,26 +482,26 @@ def test_closed_vis_have_no_entries(nic):
 # ---- Surroundings ----
 
 def test_names(nic, tmp_path):
-    fails(ReturnCode.ERROR_NAMESERVICE, nic.ns_shutdown)
-    fails(ReturnCode.ERROR_NAMESERVICE, nic.ns_get_host_by_name, "peer")
+    must_fail(ReturnCode.ERROR_NAMESERVICE, nic.ns_shutdown)
+    must_fail(ReturnCode.ERROR_NAMESERVICE, nic.ns_get_host_by_name, "peer")
     hosts = tmp_path / "hosts"
     hosts.write_text("192.0.2.1 peer.example peer\n192.0.2.2 peer\n# nothing\n192.0.2.3 " + "h" * 400 + "\n")
     nic.ns_init(str(hosts))
-    fails(ReturnCode.ERROR_NAMESERVICE, nic.ns_init)
+    must_fail(ReturnCode.ERROR_NAMESERVICE, nic.ns_init)
     assert nic.ns_get_host_by_name("peer") == nic.net_address(b"", "192.0.2.1")
     assert nic.ns_get_host_by_name("peer", 1) == nic.net_address(b"", "192.0.2.2")
-    fails(ReturnCode.ERROR_NAMESERVICE, nic.ns_get_host_by_name, "peer", 2)
+    must_fail(ReturnCode.ERROR_NAMESERVICE, nic.ns_get_host_by_name, "peer", 2)
     assert nic.ns_get_host_by_addr(nic.net_address(b"", "192.0.2.1")) == "peer.example"
     assert nic.ns_get_host_by_addr(nic.net_address(b"", "192.0.2.3")) == "h" * 400
-    fails(ReturnCode.ERROR_NAMESERVICE, nic.ns_get_host_by_addr, nic.net_address(b"", "192.0.2.9"))
+    must_fail(ReturnCode.ERROR_NAMESERVICE, nic.ns_get_host_by_addr, nic.net_address(b"", "192.0.2.9"))
     nic.ns_shutdown()
-    fails(ReturnCode.INVALID_PARAMETER, nic.ns_init, str(tmp_path / "missing"))
+    must_fail(ReturnCode.INVALID_PARAMETER, nic.ns_init, str(tmp_path / "missing"))
 
 
 def test_autodiscovery(nic):
     assert nic.net_address() in nic.query_system_management_info()
     assert nic.query_system_management_info(0) == [nic.net_address()]
-    fails(ReturnCode.ERROR_NOT_SUPPORTED, nic.query_system_management_info, info_type=99)
+    must_fail(ReturnCode.ERROR_NOT_SUPPORTED, nic.query_system_management_info, info_type=99)
 
 
 # ---- Notifications ----

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 from background import TIMEOUT, Background
-from vipl_pair import fails, free_discriminator, nic, repeated, request
+from vipl_pair import free_discriminator, must_fail, nic, repeated, request
 from viaduct import vipl
 from viaduct.vipl import ReturnCode
 
@@ -15,7 +15,7 @@ def test_attributes_have_to_agree(nic):
     discriminator = free_discriminator()
     asked = Background(request, client, nic.net_address(discriminator))
     asking = nic.connect_wait(discriminator, TIMEOUT)
-    fails(ReturnCode.INVALID_MTU, asking.accept, nic.create_vi(vipl.ViAttributes(max_transfer_size=8192)))
+    must_fail(ReturnCode.INVALID_MTU, asking.accept, nic.create_vi(vipl.ViAttributes(max_transfer_size=8192)))
     asking.accept(nic.create_vi(vipl.ViAttributes(max_transfer_size=4096)))
     asked.result()
 
@@ -48,7 +48,7 @@ def test_request_that_was_given_up_cannot_be_accepted(nic):
     asking = nic.connect_wait(discriminator, TIMEOUT)
     with pytest.raises(vipl.TimeoutError):
         asked.result()
-    fails(ReturnCode.TIMEOUT, asking.accept, server)
+    must_fail(ReturnCode.TIMEOUT, asking.accept, server)
     assert asking.closed
 
 
@@ -64,5 +64,5 @@ def test_disconnect_ends_a_request(nic):
     vi.connect_peer_request(nic.net_address(free_discriminator()))
     waiting = Background(vi.connect_peer_wait)
     vi.disconnect()
-    fails(ReturnCode.INVALID_STATE, waiting.result)
+    must_fail(ReturnCode.INVALID_STATE, waiting.result)
     assert vi.state == vipl.State.IDLE

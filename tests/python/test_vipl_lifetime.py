@@ -10,7 +10,7 @@ import pytest
 from background import TIMEOUT, Background, all_of, end_in_use, join, use_until_gone
 from checks import leak_nothing
 from programs import TESTS, python
-from vipl_pair import connected, fails, free_discriminator, nic, pair, region
+from vipl_pair import connected, free_discriminator, must_fail, nic, pair, region
 from viaduct import _vipl, vipl
 
 
@@ -298,8 +298,8 @@ def test_a_vi_to_which_another_thread_posts_is_closed(nic, monkeypatch):
         destroy(handle)
     monkeypatch.setattr(_vipl, "VipDestroyVi", post_and_destroy)
     vi.close()
-    fails(vipl.ReturnCode.INVALID_PARAMETER, _vipl.VipQueryVi, vi.handle)
-    fails(vipl.ReturnCode.INVALID_PARAMETER, vi.post_recv, late)
+    must_fail(vipl.ReturnCode.INVALID_PARAMETER, _vipl.VipQueryVi, vi.handle)
+    must_fail(vipl.ReturnCode.INVALID_PARAMETER, vi.post_recv, late)
 
 
 def test_threads_may_use_a_nic_that_another_one_closes(eager_threads):

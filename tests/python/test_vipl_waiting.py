@@ -9,7 +9,7 @@ import threading
 
 import pytest
 from background import TIMEOUT, Background, lets_others_run, runs
-from vipl_pair import RDMA, connected, errors_of, fails, free_discriminator, nic, pair, region, request
+from vipl_pair import RDMA, connected, errors_of, free_discriminator, must_fail, nic, pair, region, request
 from viaduct import _vipl, vipl
 from viaduct.vipl import ReturnCode
 from viaduct.vipl.waiting import Arrivals, result_in_time_async
@@ -94,7 +94,7 @@ def test_a_server_is_not_deaf_while_it_looks_for_signals(nic):
                 vi.connect_request(nic.net_address(service), 0.05)
             return True
     address = _vipl.VIP_NET_ADDRESS(*nic.net_address(service))
-    fails(ReturnCode.NOT_DONE, _vipl.VipConnectWait, nic.handle, address, TIMEOUT, Look())
+    must_fail(ReturnCode.NOT_DONE, _vipl.VipConnectWait, nic.handle, address, TIMEOUT, Look())
 
 
 def test_stop_ends_a_wait_of_any_thread(nic):
@@ -102,7 +102,7 @@ def test_stop_ends_a_wait_of_any_thread(nic):
     address = _vipl.VIP_NET_ADDRESS(*nic.net_address(free_discriminator()))
     waiting = Background(_vipl.VipConnectWait, nic.handle, address, None, stop)
     stop.set()
-    fails(ReturnCode.NOT_DONE, waiting.result)
+    must_fail(ReturnCode.NOT_DONE, waiting.result)
 
 
 def test_other_threads_run_while_one_waits(pair, region):
@@ -143,7 +143,7 @@ def test_a_nic_that_closes_ends_waits(nic):
     waiting.append(Background(cq.wait))
     nic.close()
     for wait in waiting:
-        fails(ReturnCode.INVALID_PARAMETER, wait.result)
+        must_fail(ReturnCode.INVALID_PARAMETER, wait.result)
 
 
 def test_a_vi_that_closes_ends_waits(pair, region):
@@ -382,7 +382,7 @@ def test_cancelled_waits_for_connections_are_over(nic):
             thread.join(TIMEOUT)
             assert not thread.is_alive()
     vi.disconnect()
-    fails(ReturnCode.NO_MATCH, vi.connect_request, nic.net_address(service), TIMEOUT)
+    must_fail(ReturnCode.NO_MATCH, vi.connect_request, nic.net_address(service), TIMEOUT)
 
 
 @runs

@@ -8,7 +8,7 @@ from services import free_number as free_discriminator
 from viaduct import vipl
 
 
-def fails(code, call, *arguments, **options):
+def must_fail(code, call, *arguments, **options):
     """Expects a failure and returns it."""
     with pytest.raises(vipl.Error) as raised:
         call(*arguments, **options)
