@@ -22,17 +22,17 @@ std::string processor_name() {
     return uname(&system) == 0 ? system.machine : "unknown";
 }
 
-/// The first line, printable; the text continues after it.
+/// The first line, in plain ASCII; the text continues after it.
 std::string take_line(std::string_view& text) {
     const auto end = std::min(text.find('\n'), text.size());
     std::string line(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
-    return printable(std::move(line));
+    return plain_ascii(std::move(line));
 }
 
 }  // namespace
 
-std::string printable(std::string text) {
+std::string plain_ascii(std::string text) {
     std::ranges::replace_if(
         text, [](char c) { return c < ' ' || c > '~'; }, '?');
     return text;

@@ -7,8 +7,8 @@
 
 namespace viaduct::measure {
 
-/// Replaces the characters that would disturb a terminal or a file: texts of a peer may have any.
-std::string printable(std::string text);
+/// Replaces all but printable ASCII, for a terminal or a file: texts of a peer may have any characters.
+std::string plain_ascii(std::string text);
 
 struct Machine {
     std::string version;  ///< of the tool

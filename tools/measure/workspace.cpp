@@ -43,9 +43,9 @@ wire::Reply Conversation::hear_reply(Timeout timeout) {
     auto reply = wire::read<wire::Reply>(*message, reason);
     if (!reply) throw Error("not a server of this tool: " + reason);
     reply->text[sizeof reply->text - 1] = '\0';
-    if (reply->refused == wire::busy) throw Busy("the server is busy: " + printable(reply->text));
-    if (reply->refused == wire::failed) throw Error("the server reports: " + printable(reply->text));
-    if (reply->refused != 0) throw Error("the server refuses: " + printable(reply->text));
+    if (reply->refused == wire::busy) throw Busy("the server is busy: " + plain_ascii(reply->text));
+    if (reply->refused == wire::failed) throw Error("the server reports: " + plain_ascii(reply->text));
+    if (reply->refused != 0) throw Error("the server refuses: " + plain_ascii(reply->text));
     return *reply;
 }
 
