@@ -5,9 +5,11 @@ import csv
 import io
 import json
 import os
+import pathlib
 import signal
 import socket
 import tempfile
+import time
 import xml.etree.ElementTree
 
 from command_line import APIS, ON_DEVICES, Terminal, Tool, check, finish
@@ -388,16 +390,28 @@ def test_client_of_a_server_that_is_killed(tool):
         check(f"vi-perf: {server.target} (vipl, " in log and "): the connection is closed" in log, log)
 
 
+def polling_child(process):
+    """Returns the child of a process once it has used a processor for a second: it polls for messages."""
+    while True:
+        for child in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            user, system = pathlib.Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]
+            if int(user) + int(system) > os.sysconf("SC_CLK_TCK"):
+                return int(child)
+        time.sleep(0.01)  # nothing notifies of it
+
+
 def test_client_of_a_server_that_is_stopped(tool):
     if ON_DEVICES:  # independent of the device
         return
     options = ["-d", "1000", "-i", "0.5", "--connect-timeout", "20", "-s", "8"]
     with tool.server() as one, tool.server() as other, tool.start("--op", "write", *options, one.target) as writes, \
-            tool.start("-t", "rate", *options, other.target) as streams:
+            tool.start("-t", "rate", *options, other.target) as streams, \
+            tool.start("--connections", "2", "-d", "1000") as many:
         for client, server in (writes, one), (streams, other):
             client.wait_for("0.00-")
             server.process.send_signal(signal.SIGSTOP)
-        for client in writes, streams:
+        os.kill(polling_child(many.process), signal.SIGSTOP)
+        for client in writes, streams, many:
             log = client.finish(status=2)
             check("no progress for 30 s" in log or "does not answer" in log, log)  # the latter between two runs
 

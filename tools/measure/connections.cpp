@@ -17,6 +17,7 @@
 #include "tools/measure/core_api.hpp"
 #include "tools/measure/error.hpp"
 #include "tools/measure/free_service.hpp"
+#include "tools/measure/latency.hpp"
 #include "tools/measure/server_process.hpp"
 
 namespace viaduct::measure {
@@ -100,11 +101,11 @@ public:
     /// Waits for one message and posts its receive again. Returns the message.
     std::uint64_t receive() {
         std::uint64_t value = 0;
-        while (poll(false, [&](std::uint64_t link) {
-                   value = incoming();
-                   post_receive(link);
-               }) == 0)
-            continue;
+        for (Spin spin; poll(false, [&](std::uint64_t link) {
+                            value = incoming();
+                            post_receive(link);
+                        }) == 0;)
+            spin.missed();
         return value;
     }
 
@@ -233,9 +234,15 @@ private:
         const auto start = Clock::now();
         std::uint64_t sent = 0;
         std::uint64_t received = 0;
+        Spin spin;
         for (bool over = false; !over || received != sent; over = over || Clock::now() - start >= duration_) {
             while (!over && sent - received < most) set_.send(link(sent++));
-            received += set_.poll(false, [this](std::uint64_t from) { set_.post_receive(from); });
+            const auto count = set_.poll(false, [this](std::uint64_t from) { set_.post_receive(from); });
+            received += count;
+            if (count != 0)
+                spin = Spin();
+            else
+                spin.missed();
         }
         return static_cast<double>(received) / std::chrono::duration<double>(Clock::now() - start).count();
     }
