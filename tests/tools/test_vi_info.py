@@ -144,6 +144,8 @@ def test_settings(tool):
         ("VIADUCT_CONNECT_RETRY_MS", "-1", "'-1' is not a number from 0 to 4294967295"),
         ("VIADUCT_TCP_KEY_FILE", "/no/such/key", "cannot be read"),
         ("VIADUCT_TCP_CA", "/no/such/authority", "cannot be read"),
+        ("VIADUCT_TCP_CERT", __file__, "no tcp device can be opened without VIADUCT_TCP_KEY and VIADUCT_TCP_CA"),
+        ("VIADUCT_OFI_CA", __file__, "without VIADUCT_TCP_CERT and VIADUCT_TCP_KEY"),
         ("VIADUCT_TCP_SECURITY", "encrypted", ""),
         ("VIADUCT_TCP_SECURITY", "none", "'none' is none of encrypted, authenticated"),
         ("VIADUCT_TCP_INTERFACES", "lo,eth99", "no network interface 'eth99'"),
@@ -154,6 +156,8 @@ def test_settings(tool):
     ]:
         found = problem(tool, name, value)
         check(expected in found and bool(expected) == bool(found), f"{name}={value}: '{found}'")
+    certificate = dict.fromkeys(("VIADUCT_TCP_CERT", "VIADUCT_TCP_KEY", "VIADUCT_TCP_CA"), __file__)
+    check(not any("problem" in setting for setting in document(tool, **certificate)["settings"]), "all of them")
 
 
 def test_every_setting_is_known(tool):

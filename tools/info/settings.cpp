@@ -59,13 +59,24 @@ std::string problem_of_interfaces(std::string_view list) {
     return "";
 }
 
+/// A certificate needs its key and an authority.
+std::string problem_of_certificate(std::string_view name) {
+    constexpr std::array<const char*, 3> together{"VIADUCT_TCP_CERT", "VIADUCT_TCP_KEY", "VIADUCT_TCP_CA"};
+    if (std::ranges::find(together, name) == together.end()) return "";
+    std::vector<std::string_view> missing;
+    for (const char* each : together)
+        if (setting(each).empty()) missing.emplace_back(each);
+    return missing.empty() ? "" : fmt::format("no tcp device can be opened without {}", fmt::join(missing, " and "));
+}
+
 /// Says what is wrong with the value of a variable that Viaduct reads.
 std::string problem_of(std::string_view name, const std::string& value) {
     constexpr std::array<std::string_view, 5> files{"VIADUCT_TCP_KEY_FILE", "DAT_OVERRIDE", "VIADUCT_TCP_CERT",
                                                     "VIADUCT_TCP_KEY", "VIADUCT_TCP_CA"};
     if (value.empty() && name != files[0] && name != files[1]) return "";
     if (std::ranges::find(files, name) != files.end())
-        return access(value.c_str(), R_OK) == 0 ? "" : fmt::format("'{}' cannot be read", value);
+        return access(value.c_str(), R_OK) == 0 ? problem_of_certificate(name)
+                                                : fmt::format("'{}' cannot be read", value);
     if (name == "VIADUCT_LOG") return problem_of_choice(value, std::array{"error", "warning", "info", "debug"});
     if (name == "VIADUCT_TCP_SECURITY") return problem_of_choice(value, std::array{"encrypted", "authenticated"});
     if (name == "VIADUCT_TCP_INTERFACES") return problem_of_interfaces(value);
