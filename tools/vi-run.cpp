@@ -223,7 +223,9 @@ int vi_run(int argc, char** argv) {
         } catch (const measure::Error& error) {
             complain(fmt::format("vi-run: {}\n", error.what()));
             const bool is_path = std::string_view(argv[own]).find('/') != std::string_view::npos;
-            return is_path && std::filesystem::exists(argv[own]) ? not_runnable : not_found;
+            std::error_code ignored;
+            const auto type = std::filesystem::status(argv[own], ignored).type();
+            return is_path && type != std::filesystem::file_type::not_found ? not_runnable : not_found;
         }
         if (given.count("stock") == 0) tell(examine(program, installation), given.count("quiet") != 0);
     }

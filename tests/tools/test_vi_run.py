@@ -179,6 +179,7 @@ def test_programs_that_cannot_run(tool):
     check("no program 'no-such-program' in PATH" in tool.run("no-such-program", status=127).stderr, "PATH")
     check("'./nothing': there is no such file" in tool.run("./nothing", status=127).stderr, "file")
     check("it is not executable" in tool.run("/etc/passwd", status=126).stderr, "permission")
+    check(": File name too long" in tool.run("./" + "x" * 300, status=126).stderr, "another reason")
 
 
 def test_path_as_execvp(tool):

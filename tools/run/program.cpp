@@ -220,10 +220,13 @@ private:
 fs::path find_program(const std::string& name) {
     if (name.find('/') != std::string::npos) {
         if (is_executable_file(name)) return name;
+        std::error_code error;
+        const fs::file_status status = fs::status(name, error);
         throw Error(fmt::format("cannot run '{}': {}", name,
-                                fs::is_directory(name)            ? "it is a directory"
-                                : access(name.c_str(), F_OK) == 0 ? "it is not executable"
-                                                                  : "there is no such file"));
+                                fs::is_directory(status)   ? "it is a directory"
+                                : fs::exists(status)       ? "it is not executable"
+                                : fs::status_known(status) ? "there is no such file"
+                                                           : error.message()));
     }
     const char* variable = std::getenv("PATH");
     std::vector<std::string> directories;
