@@ -295,12 +295,12 @@ def test_warns_of_what_is_not_replaced(tool):
             check(said.stdout == "out\n", said.stdout)
             return said.stderr
 
-        other = scratch / "other"
+        other = scratch / "the others"
         other.mkdir()
         stock = fake_library(other, "libdat2.so.2", "dat_strerror")
         check("warning" not in warning_for(stock), "a warning for nothing")
         rpath = f"-Wl,--disable-new-dtags,-rpath,{other}"
-        check(f"its RPATH '{other}' has precedence" in warning_for(stock, rpath), "RPATH")
+        check(f"gets '{stock}': its RPATH '{other}' has precedence" in warning_for(stock, rpath), "RPATH")
         newer = fake_library(other, "libdat2.so.3", "dat_strerror")
         check("libdat2.so.3, a version that this installation does not have" in warning_for(newer, rpath), "version")
         verbs = fake_library(other, "libibverbs.so.9", "ibv_open")

@@ -46,17 +46,19 @@ bool is_executable_file(const fs::path& path) {
 /// A library and the file in which the dynamic linker finds it; no file if it does not.
 using Libraries = std::map<std::string, std::string>;
 
-/// The words of ldd(1): "libdat2.so.2 => /usr/lib/libdat2.so.2 (0x7f...)", "libdat2.so.2 => not found".
+/// The lines of ldd(1): "libdat2.so.2 => /usr/lib/libdat2.so.2 (0x7f...)", "libdat2.so.2 => not found". The name of a
+/// file may have blanks.
 Libraries parse_list(std::FILE* stream) {
     Libraries libraries;
     std::array<char, 8192> line{};
     while (std::fgets(line.data(), line.size(), stream) != nullptr) {
-        std::istringstream words(line.data());
-        std::string name;
-        std::string arrow;
-        std::string file;
-        if (!(words >> name >> arrow >> file)) continue;
-        if (arrow == "=>") libraries[name] = file == "not" ? "" : file;
+        constexpr std::string_view arrow = " => ";
+        const std::string text = boost::trim_copy(std::string(line.data()));
+        const auto begin = text.find(arrow);
+        if (begin == std::string::npos) continue;
+        const auto end = text.rfind(" (0x");
+        libraries[text.substr(0, begin)] =
+            end == std::string::npos ? "" : text.substr(begin + arrow.size(), end - begin - arrow.size());
     }
     return libraries;
 }
