@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -78,12 +80,19 @@ std::string dump(const nlohmann::ordered_json& json) {
     return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-void write_file(const std::string& path, const std::string& content) {
+[[noreturn]] void fail_to_write(const fs::path& path, const std::string& reason) {
+    throw viaduct::measure::Error("cannot write " + path.string() + ": " + reason);
+}
+
+/// `name` is what the file is called if it cannot be written.
+void write_file(const std::string& path, const std::string& content, const fs::path& name) {
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     file << content;
     file.close();
-    if (!file) throw viaduct::measure::Error("cannot write " + path);
+    if (!file) fail_to_write(name, std::strerror(errno));
 }
+
+void write_file(const std::string& path, const std::string& content) { write_file(path, content, path); }
 
 /// An output must not be one of the sources.
 template <class Paths>
@@ -183,20 +192,21 @@ void replace_file(const fs::path& place, const std::string& content, const fs::p
     std::string path = place.string() + ".XXXXXX";
     std::error_code error;
     const fs::file_status status = fs::status(source, error);
-    const int fd = error ? -1 : ::mkstemp(path.data());
-    if (fd < 0) throw viaduct::measure::Error("cannot write " + place.string());
+    if (error) fail_to_write(place, error.message());
+    const int fd = ::mkstemp(path.data());
+    if (fd < 0) fail_to_write(place, std::strerror(errno));
     ::close(fd);
-    std::string reason;
     try {
-        write_file(path, content);
+        write_file(path, content, place);
         fs::permissions(path, status.permissions());
-        return fs::rename(path, place);
+        fs::rename(path, place);
     } catch (const fs::filesystem_error& failure) {
-        reason = ": " + failure.code().message();
-    } catch (const viaduct::measure::Error&) {  // which names the other file
+        fs::remove(path, error);
+        fail_to_write(place, failure.code().message());
+    } catch (const viaduct::measure::Error&) {
+        fs::remove(path, error);
+        throw;
     }
-    fs::remove(path, error);
-    throw viaduct::measure::Error("cannot write " + place.string() + reason);
 }
 
 /// Changes a source. The first copy stays: it is the source as it was.
@@ -206,11 +216,11 @@ void replace_source(const fs::path& source, const std::string& content, bool for
     const bool copied = fs::exists(fs::symlink_status(copy, error));
     if (copied && !force) throw viaduct::measure::Error(copy.string() + " exists; --force keeps it and goes on");
     const fs::path place = fs::canonical(source, error);  // a symbolic link stays one
-    if (error) throw viaduct::measure::Error("cannot write " + source.string() + ": " + error.message());
+    if (error) fail_to_write(source, error.message());
     if (!copied && !fs::copy_file(source, copy, error)) {
         const std::string reason = error.message();
         fs::remove(copy, error);
-        throw viaduct::measure::Error("cannot write " + copy.string() + ": " + reason);
+        fail_to_write(copy, reason);
     }
     try {
         replace_file(place, content, source);

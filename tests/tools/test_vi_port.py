@@ -323,8 +323,12 @@ def test_output_that_cannot_be_written(tool):
     with Files(hello__c=HELLO) as files:
         for option in "--sarif", "--html":
             result = tool.run("scan", option, "/dev/full", files.path, status=2)
-            check("cannot write /dev/full" in result.stderr, result.stderr)
-            tool.run("scan", option, files.path / "no/such/directory", files.path, status=2)
+            check("cannot write /dev/full: No space left on device" in result.stderr, result.stderr)
+            result = tool.run("scan", option, files.path / "no/such/directory", files.path, status=2)
+            check("directory: No such file or directory" in result.stderr, result.stderr)
+        output = files.path / "no/such.c"
+        result = tool.run("rewrite", "--to", "rpma", "--output", output, files.path / "hello.c", status=2)
+        check(f"cannot write {output}: No such file or directory" in result.stderr, result.stderr)
 
 
 def test_output_that_is_a_source(tool):
