@@ -370,6 +370,13 @@ def test_compile_commands_that_are_no_file(tool):
         scanned(tool, files)
 
 
+def test_directory_that_is_read_in_part(tool):
+    with Files() as files:
+        files.write("a/" * 40 + "a.c", HELLO)
+        done = run(["sh", "-c", 'ulimit -n 20; exec "$0" "$@"', tool.path, "scan", files.path], status=1)
+        check("skipped: Too many open files" in done.stdout, done)
+
+
 def test_hostile_files(tool):
     with Files() as files:
         files.write("binary.c", b"VipOpenNic(a, b);\0\1\2")
@@ -392,6 +399,7 @@ def test_hostile_files(tool):
             files.write("secret.c", "VipCloseNic(n);").chmod(0)
             (files.path / "closed").mkdir(mode=0)
             skipped |= {"secret.c", "closed"}
+            check("closed: skipped" in tool.run("scan", files.path / "closed", status=1).stdout, "a closed directory")
         report = scanned(tool, files, "--to", "rpma", status=1)
         found = {pathlib.Path(file["path"]).name for file in report["files"] if "skipped" in file}
         check(found == skipped, f"skipped {found}")

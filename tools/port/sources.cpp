@@ -41,21 +41,29 @@ std::optional<FileKind> kind_of(const fs::path& path) {
     return std::nullopt;
 }
 
+/// The iterator leaves out silently what it may not read.
+void note_unreadable(const fs::path& directory, std::vector<SourceFile>& files) {
+    if (::access(directory.c_str(), R_OK | X_OK) != 0)
+        files.push_back({.path = directory, .kind = FileKind::Source, .problem = "the directory cannot be read"});
+}
+
 void add_directory(const fs::path& directory, std::vector<SourceFile>& files) {
+    note_unreadable(directory, files);
     std::error_code error;
     fs::recursive_directory_iterator it(directory, fs::directory_options::skip_permission_denied, error);
-    if (error) files.push_back({.path = directory, .kind = FileKind::Source, .problem = error.message()});
     for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
         const fs::path& path = it->path();
         std::error_code ignored;
         if (it->is_directory(ignored) && !it->is_symlink(ignored)) {
-            if (path.filename().string().starts_with('.')) it.disable_recursion_pending();
-            if (::access(path.c_str(), R_OK | X_OK) != 0)
-                files.push_back({.path = path, .kind = FileKind::Source, .problem = "the directory cannot be read"});
+            if (path.filename().string().starts_with('.'))
+                it.disable_recursion_pending();
+            else
+                note_unreadable(path, files);
         } else if (const auto kind = kind_of(path); kind && !it->is_directory(ignored)) {
             files.push_back({.path = path, .kind = *kind, .problem = {}});
         }
     }
+    if (error) files.push_back({.path = directory, .kind = FileKind::Source, .problem = error.message()});
 }
 
 bool is_binary(std::string_view content) { return content.find('\0') != std::string_view::npos; }
