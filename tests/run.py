@@ -385,7 +385,7 @@ def main():
     try:
         fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        sys.exit("run.py: tests of this directory are being run; two runs would mix their results")
+        sys.exit("run.py: another ./dev test or ./dev abi runs in this directory; they would mix their results")
     shutil.rmtree(RESULTS, ignore_errors=True)
     RESULTS.mkdir()
     if level:
