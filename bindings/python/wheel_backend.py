@@ -6,6 +6,7 @@ imported. CMake, a compiler and the libraries come from the system. The build tr
 """
 import base64
 import csv
+import fcntl
 import hashlib
 import io
 import os
@@ -80,13 +81,16 @@ def build_package(directory):
                 "-DVIADUCT_TESTS=OFF", "-DVIADUCT_TOOLS=OFF", "-DVIADUCT_PYTHON=ON",
                 "-DVIADUCT_PYTHON_INSTALLDIR=.", "-DCMAKE_INSTALL_LIBDIR=viaduct",
                 f"-DCMAKE_SHARED_LINKER_FLAGS={linker}", f"-DCMAKE_MODULE_LINKER_FLAGS={linker}"]
-    generator = ["-G", "Ninja"] if shutil.which("ninja") and not build.exists() else []
     processors = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or str(os.cpu_count() or 1)
-    for command in ([*generator, "-S", ROOT, "-B", build, *settings],
-                    ["--build", build, "--parallel", processors],
-                    *(["--install", build, "--prefix", directory, "--strip", "--component", component]
-                      for component in ("libraries", "python"))):
-        subprocess.run([cmake, *command], check=True)
+    build.parent.mkdir(exist_ok=True)
+    with open(f"{build}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until nobody else builds in this tree
+        generator = ["-G", "Ninja"] if shutil.which("ninja") and not build.exists() else []
+        for command in ([*generator, "-S", ROOT, "-B", build, *settings],
+                        ["--build", build, "--parallel", processors],
+                        *(["--install", build, "--prefix", directory, "--strip", "--component", component]
+                          for component in ("libraries", "python"))):
+            subprocess.run([cmake, *command], check=True)
 
 
 def pack(directory, wheel):
