@@ -48,7 +48,7 @@ class Ep(Counting):
     allow), INVALID_STATE (the endpoint was never connected), INSUFFICIENT_RESOURCES (its queue is full).
 
     Closing works in every state: a connection ends, a request for one is rejected, and posted requests are flushed.
-    Only one thread may call modify(), reset() or free() at a time.
+    modify(), reset() and free() require that no other thread uses the endpoint meanwhile.
     """
 
     _counters = counters_of("DCNT_EP_")
