@@ -341,7 +341,7 @@ class Provider {
 public:
     virtual ~Provider() = default;
 
-    virtual std::string_view name() const noexcept = 0;  ///< "loopback", "verbs"
+    virtual std::string_view name() const noexcept = 0;  ///< "loopback", "verbs" or "tcp"
 
     /// Opens a device, which may already be open. The observer outlives it. InvalidParameter: no such device.
     virtual Result<std::unique_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept = 0;

@@ -42,6 +42,7 @@ enum class WindowScope : std::uint8_t {
     Endpoint,  ///< the peer of the endpoint that bound it, until the connection ends; it may also invalidate it
 };
 
+/// What peers may do with a region or a window or through an endpoint, and what the owner of a region may do.
 struct Access {
     bool remote_write = false;
     bool remote_read = false;
@@ -84,9 +85,9 @@ struct DeviceAttributes {
         local_hosts;  ///< the addresses of all devices of this backend on this host, indexed by device number
     Capabilities capabilities;
     std::uint32_t max_endpoints = 0;
-    std::uint32_t max_queue_depth = 0;      ///< outstanding requests of one work queue
-    std::uint32_t default_queue_depth = 0;  ///< see default_depth
-    std::uint32_t max_sges = 0;
+    std::uint32_t max_queue_depth = 0;        ///< outstanding requests of one work queue
+    std::uint32_t default_queue_depth = 0;    ///< see default_depth
+    std::uint32_t max_sges = 0;               ///< pieces of one request
     std::uint32_t max_completion_queues = 0;  ///< at least twice max_endpoints
     std::uint32_t max_completions = 0;        ///< capacity of one completion queue
     std::uint32_t max_regions = 0;

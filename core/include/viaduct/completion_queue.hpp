@@ -28,7 +28,8 @@ public:
     /// Unreachable: there is none, and the device is gone.
     Result<std::uint64_t> take_event() noexcept;
 
-    /// Waits until there is an event.
+    /// Waits until there is an event, the deadline has passed or a signal was delivered; takes nothing. Closed: only
+    /// for calls of a front-end, whose object was destroyed.
     Woken sleep(const Deadline& deadline);
 
 private:
@@ -42,9 +43,9 @@ private:
 };
 
 struct CompletionQueueConfig {
-    std::uint32_t capacity = default_depth;
-    std::uint64_t context = 0;           ///< returned in overrun events and in the events of the channel
-    std::shared_ptr<Channel> channel{};  ///< null: one of its own
+    std::uint32_t capacity = default_depth;  ///< how many completions it holds
+    std::uint64_t context = 0;               ///< returned in overrun events and in the events of the channel
+    std::shared_ptr<Channel> channel{};      ///< null: one of its own
 };
 
 /// Holds the completions of one or more endpoints. Polling also drives the progress of their work.
@@ -78,12 +79,15 @@ public:
     Status arm(Arm what = Arm::Any) noexcept { return queue_->arm(what); }
 
     /// Waits until the queue may have a completion, the deadline has passed or a signal was delivered; takes nothing.
+    /// Call arm() before. False: as Woken::Closed of Channel::sleep().
     bool sleep(const Deadline& deadline) { return channel_->sleep(deadline) != Woken::Closed; }
 
     /// Changes the capacity. Busy: the queue holds more completions. InvalidParameter: as create().
     Status resize(std::uint32_t capacity) noexcept;
 
     Channel& channel() noexcept { return *channel_; }
+
+    /// The descriptor of the channel; see Channel::fd().
     int fd() const noexcept { return channel_->fd(); }
 
     /// Whether the queue has endpoints.

@@ -18,7 +18,7 @@ namespace backend {
 class Endpoint;
 }
 
-/// What an RDMA device sends with a connection request and with the reply. The loopback backend always sends
+/// What an RDMA device sends with a connection request and with the reply. The backends loopback and tcp always send
 /// everything.
 enum class Framing : std::uint8_t {
     Full,  ///< attributes, addresses and private data

@@ -76,7 +76,8 @@ public:
     /// Identifies the region in the requests of this process (Sge::key) and of peers (RemoteAddress::key). Never 0.
     std::uint32_t key() const noexcept { return key_; }
 
-    /// Changes domain and access or, on failure, nothing. Must not be called by two threads at the same time.
+    /// Changes domain and access or, on failure, nothing. The key may change; see Capabilities::keeps_keys. Must not be
+    /// called by two threads at the same time.
     Status modify(std::shared_ptr<ProtectionDomain> domain, Access access);
 
     /// Whether the region contains the whole range.

@@ -50,6 +50,7 @@ struct BindRequest {
     bool signaled = true;      ///< as in SendRequest
 };
 
+/// A send queue, a receive queue, a state and, while it is connected, a connection.
 class VIADUCT_EXPORT Endpoint final : private EndpointObserver {
 public:
     /// InvalidReliability, InvalidTransferSize, InvalidQos, InvalidRdmaRead: the device does not support the attribute.

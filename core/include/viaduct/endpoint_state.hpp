@@ -17,8 +17,8 @@ enum class EndpointState : std::uint8_t {
     PassivePending,    ///< accepted here, not yet established
     ActivePending,     ///< requested here, not yet accepted
     Connected,
-    DisconnectPending,  ///< disconnects gracefully
-    Disconnected,       ///< the connection ended, or the endpoint failed; needs a reset
+    DisconnectPending,  ///< drain_and_disconnect() waits for the send queue
+    Disconnected,       ///< the connection ended, or the endpoint failed; disconnect() makes it usable
 };
 inline constexpr std::size_t endpoint_state_count = 8;
 

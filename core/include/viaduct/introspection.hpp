@@ -25,8 +25,8 @@ struct ProcessInfo {
 VIADUCT_EXPORT std::vector<ProcessInfo> find_processes();
 
 /// Asks a process about itself. The answer is a JSON document. NoListener: there is no such process, or it has no open
-/// device. PermissionDenied: the socket belongs to another user. TimedOut: the process does not answer; it may be
-/// stopped. Throws std::bad_alloc.
+/// device. PermissionDenied: the socket belongs to another user. TimedOut: the process does not answer within
+/// `at_most`; it may be stopped. Throws std::bad_alloc.
 VIADUCT_EXPORT Result<std::string> ask_process(const ProcessInfo& process,
                                                std::chrono::milliseconds at_most = std::chrono::seconds(2));
 

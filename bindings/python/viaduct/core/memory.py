@@ -85,8 +85,7 @@ class MemoryRegion(Held):
     def modify(self, access: Access, domain: ProtectionDomain | None = None) -> None:
         """Changes the access of peers and the domain. The key may change.
 
-        Changes nothing if it fails. Raises Error(UNSUPPORTED) if the device cannot. Only one thread may call it at a
-        time.
+        Changes nothing if it fails. Only one thread may call it at a time.
         """
         owner = domain or self.domain
         self._raw.modify(owner._raw, access, self._writable)
