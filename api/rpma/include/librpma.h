@@ -147,7 +147,7 @@ int rpma_mr_dereg(struct rpma_mr_local** mr_ptr);
 /*
  * Convert the region to rpma_mr_get_descriptor_size() bytes (21) at `desc`, to be sent to other hosts, and back. The
  * bytes are the address and the size (8 bytes each), the key (4) and the usage (1), little-endian. The caller
- * deletes the description at any time. rpma_mr_remote_from_descriptor() also returns RPMA_E_INVAL if desc_size is
+ * may delete the description at any time. rpma_mr_remote_from_descriptor() also returns RPMA_E_INVAL if desc_size is
  * too small or the usage is 0. The descriptor gives access to the memory: send it over trusted channels.
  */
 int rpma_mr_get_descriptor(const struct rpma_mr_local* mr, void* desc);
@@ -347,7 +347,8 @@ int rpma_conn_req_get_private_data(const struct rpma_conn_req* req, struct rpma_
 struct rpma_ep;
 
 /*
- * Listens on `port` of `addr`, which must be an address of the peer's device. The caller shuts the endpoint down.
+ * Listens on `port` of `addr`, an address of the peer's device or the wildcard address. The caller shuts the endpoint
+ * down.
  * RPMA_E_PROVIDER: the address or the port cannot be used, or is already in use.
  */
 int rpma_ep_listen(struct rpma_peer* peer, const char* addr, const char* port, struct rpma_ep** ep_ptr);
@@ -370,11 +371,11 @@ int rpma_ep_next_conn_req(struct rpma_ep* ep, const struct rpma_conn_cfg* cfg, s
 
 /*
  * All operations are posted and executed later, at the other side in order. op_context is returned in wr_id of the
- * completion. Memory must not be changed until then. The data of a write or send may be fetched before an earlier read
- * has stored its data: to write or send what a read stores, wait for the completion of the read first. Errors of all
- * operations: RPMA_E_INVAL: flags is 0, or len is above 2^32-1 (except for a flush). RPMA_E_PROVIDER: the send queue is
- * full, or the connection is not yet established. Access that the regions do not allow is reported later, by the
- * completion.
+ * completion, until which the memory must not be changed. The data of a write or send may be fetched before an earlier
+ * read has stored its data: to write or send what a read stores, wait for the completion of the read first. Errors of
+ * all operations: RPMA_E_INVAL: flags is 0, or len is above 2^32-1 (except for a flush). RPMA_E_PROVIDER: the send
+ * queue is full, or the connection is not yet established. Access that the regions do not allow is reported later, by
+ * the completion.
  */
 
 #define RPMA_F_COMPLETION_ON_ERROR (1 << 0)                            /* a completion only on failure */
@@ -473,7 +474,7 @@ int rpma_log_get_threshold(enum rpma_log_threshold threshold, enum rpma_log_leve
 
 /*
  * Receives a message: a printf(3) format with its arguments, and its location in the source (file_name may be NULL
- * if it is unknown). May be called by several threads at the same time.
+ * if it is unknown). May be called by several threads at the same time, and must not call this library.
  */
 typedef void rpma_log_function(enum rpma_log_level level, const char* file_name, const int line_no,
                                const char* function_name, const char* message_format, ...);

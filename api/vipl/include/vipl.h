@@ -10,8 +10,8 @@
  * C++17.
  *
  * Conventions for all calls:
- *   - A call returns VIP_SUCCESS or the reason why it had no effect. It writes output parameters only where its
- *     comment says so.
+ *   - A call returns VIP_SUCCESS or the reason why it had no effect. After a failure it has written output parameters
+ *     only where its comment says so. Each call has a manual page in section 3vipl with all of its codes.
  *   - Handles are opaque. An invalid handle, a handle of a destroyed object, or a handle of another kind of object
  *     gives VIP_INVALID_PARAMETER; it never causes a crash.
  *   - All calls are thread-safe (VIP_NIC_ATTRIBUTES.ThreadSafe is VIP_TRUE), with one exception: an object must not
@@ -393,19 +393,20 @@ extern VIP_RETURN VipConnectPeerWait(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_ATTRI
 
 /* ---- Section 3.4: memory protection and registration ------------------------------------------------------------- */
 
+/* Creates a tag. VIs can use the memory that is registered with their tag. */
 extern VIP_RETURN VipCreatePtag(IN VIP_NIC_HANDLE NicHandle, OUT VIP_PROTECTION_HANDLE *Ptag);
 
 /* VIP_ERROR_RESOURCE: a VI or a region still uses the tag. */
 extern VIP_RETURN VipDestroyPtag(IN VIP_NIC_HANDLE NicHandle, IN VIP_PROTECTION_HANDLE Ptag);
 
 /*
- * Registers memory. Any alignment is allowed, and regions may overlap. The memory must be mapped; read-only pages
- * can be registered but are never written. On failure *MemoryHandle is 0.
+ * Registers memory, which the caller keeps mapped until VipDeregisterMem. Any alignment is allowed, and regions may
+ * overlap. Read-only pages can be registered but are never written. On failure *MemoryHandle is 0.
  */
 extern VIP_RETURN VipRegisterMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID VirtualAddress, IN VIP_ULONG Length,
                                  IN VIP_MEM_ATTRIBUTES *MemAttribs, OUT VIP_MEM_HANDLE *MemoryHandle);
 
-/* The address must be the one passed to VipRegisterMem. */
+/* Ends the use of a region, also by peers. The address must be the one passed to VipRegisterMem. */
 extern VIP_RETURN VipDeregisterMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID VirtualAddress,
                                    IN VIP_MEM_HANDLE MemoryHandle);
 
@@ -454,20 +455,33 @@ extern VIP_RETURN VipCQNotify(IN VIP_CQ_HANDLE CQHandle, IN VIP_PVOID Context,
 
 /* ---- Section 3.6: completion queues ------------------------------------------------------------------------------ */
 
+/* Creates a queue for at least EntryCount entries. VIP_ERROR_RESOURCE: more than MaxCQEntries. */
 extern VIP_RETURN VipCreateCQ(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG EntryCount, OUT VIP_CQ_HANDLE *CQHandle);
 
 /* VIP_ERROR_RESOURCE: a VI still uses the queue. */
 extern VIP_RETURN VipDestroyCQ(IN VIP_CQ_HANDLE CQHandle);
+
+/* Changes the number of entries. VIP_ERROR_RESOURCE: more than MaxCQEntries, or fewer than are present. */
 extern VIP_RETURN VipResizeCQ(IN VIP_CQ_HANDLE CQHandle, IN VIP_ULONG EntryCount);
 
 /* ---- Section 3.7: queries ---------------------------------------------------------------------------------------- */
 
+/* Returns the attributes and limits of the NIC, which do not change. */
 extern VIP_RETURN VipQueryNic(IN VIP_NIC_HANDLE NicHandle, OUT VIP_NIC_ATTRIBUTES *NicAttribs);
+
+/* Changes all attributes of a VI or, on failure, none. Codes as VipCreateVi, and VIP_INVALID_STATE: not Idle.
+   VIP_INVALID_PTAG: also for NULL. */
 extern VIP_RETURN VipSetViAttributes(IN VIP_VI_HANDLE ViHandle, IN VIP_VI_ATTRIBUTES *ViAttribs);
+
+/* Returns the state and the attributes of a VI, and whether a queue has no descriptor, complete or not. */
 extern VIP_RETURN VipQueryVi(IN VIP_VI_HANDLE ViHandle, OUT VIP_VI_STATE *State, OUT VIP_VI_ATTRIBUTES *ViAttribs,
                              OUT VIP_BOOLEAN *ViSendQEmpty, OUT VIP_BOOLEAN *ViRecvQEmpty);
+
+/* Changes all attributes of a region or, on failure, none. VIP_ERROR_NOT_SUPPORTED: RDMA devices. */
 extern VIP_RETURN VipSetMemAttributes(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Address, IN VIP_MEM_HANDLE MemHandle,
                                       IN VIP_MEM_ATTRIBUTES *MemAttribs);
+
+/* Returns the attributes of a region. */
 extern VIP_RETURN VipQueryMem(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Address, IN VIP_MEM_HANDLE MemHandle,
                               OUT VIP_MEM_ATTRIBUTES *MemAttribs);
 
@@ -498,6 +512,8 @@ extern VIP_RETURN VipNSGetHostByName(IN VIP_NIC_HANDLE NicHandle, IN VIP_CHAR *N
    was too little. */
 extern VIP_RETURN VipNSGetHostByAddr(IN VIP_NIC_HANDLE NicHandle, IN VIP_NET_ADDRESS *Address, OUT VIP_CHAR *Name,
                                      IN OUT VIP_ULONG *NameLen);
+
+/* Ends the name service. VIP_ERROR_NAMESERVICE: it is not running. */
 extern VIP_RETURN VipNSShutdown(IN VIP_NIC_HANDLE NicHandle);
 
 /* ---- Extensions (suggested in section 9.2; vendors' libraries had them) ------------------------------------------ */
