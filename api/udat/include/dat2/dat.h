@@ -14,7 +14,8 @@
  *     With Viaduct's providers it never causes a crash.
  *   - Attributes and parameters have masks. A query fills at least the fields whose bits are set.
  *   - Lengths and addresses are in bytes, times in microseconds, queue lengths in entries.
- *   - The specification has a section for each call; libdat2(7) describes the library.
+ *   - With Viaduct's provider, calls may be made from any thread. The manual page of each call, in section 3dat, has
+ *     the exceptions, its arguments and its errors; libdat2(7) is an overview.
  */
 #ifndef DAT2_DAT_H
 #define DAT2_DAT_H 1
@@ -206,7 +207,8 @@ DAT_RETURN DAT_API dat_set_consumer_context(DAT_HANDLE handle, DAT_CONTEXT conte
 DAT_RETURN DAT_API dat_get_consumer_context(DAT_HANDLE handle, DAT_CONTEXT* context);
 DAT_RETURN DAT_API dat_get_handle_type(DAT_HANDLE handle, DAT_HANDLE_TYPE* type);
 
-/* Returns the names of the result's type and subtype. The strings are never freed. */
+/* Returns the names of the result's type and subtype; the caller does not free them. For the last failed call of this
+ * thread, *minor_message ends with the reason, and is valid until the thread calls dat_strerror() again. */
 DAT_RETURN DAT_API dat_strerror(DAT_RETURN result, const char** major_message, const char** minor_message);
 
 /* The calls of an extension. `operation` selects the call and determines the other arguments. */
