@@ -19,11 +19,11 @@ The fixtures:
     peer_process    peer_process(function, ...) runs function(link, ...) in a second process
     remote_pair     remote_pair(function, ...) connects an endpoint with one in a second process, which runs
                     function(device, endpoint, ...)
-    viaduct_faults  viaduct_faults("drop=1%;seed=7") lets the programs and second processes that the test starts
-                    afterwards meet faults, which they log
-    viaduct_check   viaduct_check() looks for mistakes in the programs that the test starts afterwards; the test fails
-                    if there are any
-    power_cuts      power_cuts(command, check, ...) runs a program again and again, and cuts its power
+    viaduct_faults  viaduct_faults("drop=1%;seed=7") injects faults into the programs and second processes that the
+                    test starts afterwards, which log them
+    viaduct_check   viaduct_check() looks for mistakes in the programs and second processes that the test starts
+                    afterwards; the test fails if there are any
+    power_cuts      power_cuts(command, check, ...) runs a program repeatedly, each time until a simulated power cut
 
 `--viaduct-backend=verbs`, or `viaduct_backend = verbs` in pytest.ini, selects the backend; the default is
 VIADUCT_BACKEND. Both need the installed package, `-p viaduct.pytest_plugin` or the conftest.py, because pytest reads
@@ -171,8 +171,8 @@ def _vi_run() -> str:
 
 @pytest.fixture
 def viaduct_faults(monkeypatch: pytest.MonkeyPatch) -> typing.Callable[[str], None]:
-    """viaduct_faults("drop=1%;seed=7") lets programs and second processes that the test starts afterwards meet these
-    faults, and log them on standard error. The test's own process is not affected.
+    """viaduct_faults("drop=1%;seed=7") injects these faults into the programs and second processes that the test starts
+    afterwards, which log them on standard error. The test's own process is not affected.
 
     The last call counts, and "" ends the faults. docs/faults-on-demand.md lists them.
     """
@@ -221,7 +221,7 @@ class Checker:
         self._monkeypatch = monkeypatch
 
     def __call__(self, checks: str = "1") -> None:
-        """Lets programs and second processes that the test starts afterwards be checked; "0" ends that."""
+        """Checks the programs and second processes that the test starts afterwards; "0" ends that."""
         core.backend()  # this process looks for the setting when it first uses a backend
         lines = subprocess.run([_vi_run(), f"--check={checks}", "--dry-run"], check=True, stdout=subprocess.PIPE,
                                text=True).stdout
@@ -239,9 +239,9 @@ class Checker:
 
 @pytest.fixture
 def viaduct_check(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Checker]:
-    """viaduct_check() lets programs and second processes that the test starts afterwards be checked for mistakes that
-    do no harm here. The test fails at its end if there are reports that it has not taken with viaduct_check.reports().
-    The test's own process is not checked.
+    """viaduct_check() checks the programs and second processes that the test starts afterwards for mistakes that do no
+    harm here. The test fails at its end if there are reports that it has not taken with viaduct_check.reports(). The
+    test's own process is not checked.
 
     docs/checker.md lists the checks; viaduct_check("sends,order") chooses some.
     """

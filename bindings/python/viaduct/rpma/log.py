@@ -28,8 +28,8 @@ def log_set_function(function: LogFunction | None) -> None:
     """Sets the function that gets the messages: function(level, text, file, line, name).
 
     file, line and name are the place in the library; file and name may be None. Any thread may call the function,
-    also several at the same time. Its exceptions are passed to sys.unraisablehook. None sets the default function,
-    which writes to syslog(3) and, up to LogThreshold.AUX, to stderr.
+    also several at the same time. It must not call viaduct.rpma. Its exceptions are passed to sys.unraisablehook. None
+    sets the default function, which writes to syslog(3) and, up to LogThreshold.AUX, to stderr.
     """
     if function is None:
         _rpma.rpma_log_set_function(None)

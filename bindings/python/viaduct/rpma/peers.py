@@ -32,7 +32,7 @@ def ibv_context_is_odp_capable(ibv_ctx: int) -> bool:
 
 
 class Peer(Object):
-    """A device in use. Objects created from the same peer can be used together."""
+    """A device and a protection domain: connections use memory that is registered with their own peer only."""
 
     _ended_by = "rpma_peer_delete"
 
