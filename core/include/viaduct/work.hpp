@@ -14,8 +14,8 @@ namespace viaduct {
 /// A scatter/gather element: one contiguous piece of local memory. The layout is that of a VIPL data segment.
 struct Sge {
     void* address = nullptr;
-    std::uint32_t key = 0;  ///< of the memory region that holds the piece
-    std::uint32_t length = 0;
+    std::uint32_t key = 0;     ///< of the memory region that holds the piece
+    std::uint32_t length = 0;  ///< in bytes
 };
 
 /// An address in the peer's memory.
@@ -108,7 +108,7 @@ constexpr bool notifies(const SendRequest& request) noexcept {
 
 /// A request for the receive queue.
 struct ReceiveRequest {
-    std::uint64_t context = 0;
+    std::uint64_t context = 0;             ///< returned in the completion
     detail::Hidden<CompletionCode> fault;  ///< as in SendRequest; takes effect when a message arrives
     std::span<const Sge> sges;
 };
@@ -123,7 +123,7 @@ enum class CompletedOperation : std::uint8_t {
     FetchAdd,
     CompareSwap,
     Receive,
-    ReceiveRdmaWrite
+    ReceiveRdmaWrite  ///< a receive that an RDMA write with immediate data has consumed
 };
 
 /// The name in words, such as "RDMA write".
@@ -147,7 +147,7 @@ constexpr CompletedOperation operation_of(Opcode opcode) noexcept {
 
 /// The result of a work request.
 struct Completion {
-    std::uint64_t context = 0;
+    std::uint64_t context = 0;           ///< of the request
     std::uint64_t endpoint_context = 0;  ///< EndpointConfig::context
     std::uint32_t bytes =
         0;  ///< transferred; 0 on failure, except that after LocalProtection a part may have been sent
