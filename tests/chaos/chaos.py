@@ -142,19 +142,32 @@ class Chaos:
         self.link_until = now() + int((seconds + LINK_NS / S) * S)
         self.fleet.hosts.cut()
         if seconds * S >= LINK_NS:
-            self.at(seconds, self.check_severed, [(session, session.connections) for session in self.across()])
-        self.at(seconds, self.repair)
+            self.at(seconds, self.await_severed, [(session, session.connections) for session in self.across()])
+        else:
+            self.at(seconds, self.repair)
 
     def across(self):
         return [session for session in self.fleet.sessions
                 if session.worker.host != session.peer.worker.host and session.state == CONNECTED]
 
-    def check_severed(self, sessions):
-        for session, connections in sessions:
-            worker = session.worker
-            if session.state == CONNECTED and session.connections == connections and session.ended < self.cut_since \
-                    and worker in self.alive() and not worker.stopped and worker.calm_since < self.cut_since:
-                raise worker.failure(f"session {session.index} does not notice that the link is down", True)
+    def await_severed(self, sessions):
+        """The link is back when all have noticed that it is down. What is said of deaths holds here, too: a worker may
+        be kept from noticing for some time."""
+        unaware = [session for session, connections in sessions if self.is_unaware(session, connections)]
+        for worker in {session.worker for session in unaware}:
+            late = now() - self.cut_since - LINK_NS
+            if late > BUSY_NS or not (worker.is_runnable() or worker.scarce + S > now()):
+                raise worker.failure(f"does not notice within {(now() - self.cut_since) / S:.1f} s that the link is "
+                                     f"down: {', '.join(map(str, unaware))}", True)
+        if unaware:
+            self.at(0.02, self.await_severed, sessions)
+        else:
+            self.repair()
+
+    def is_unaware(self, session, connections):
+        worker = session.worker
+        return session.state == CONNECTED and session.connections == connections and session.ended < self.cut_since \
+            and worker in self.alive() and not worker.stopped and worker.calm_since < self.cut_since
 
     def repair(self):
         self.fleet.hosts.repair()
