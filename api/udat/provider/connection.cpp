@@ -141,7 +141,9 @@ Status Ep::ask(const Request& request) {
 
 DAT_RETURN Ep::reserve() noexcept {
     const LockGuard connecting(connecting_);
-    return state() == EndpointState::Unconnected && follow(EndpointTrigger::Reserve) ? success : wrong_state();
+    if (state() != EndpointState::Unconnected || !follow(EndpointTrigger::Reserve)) return wrong_state();
+    provider_made_ = false;  // if it was, the consumer has got it with an earlier request
+    return success;
 }
 
 void Ep::set_peer(Cr& cr) noexcept {

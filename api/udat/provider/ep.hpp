@@ -204,7 +204,7 @@ private:
     CompletionStream request_stream_;
     DAT_COMM comm_{};
     DAT_EP_ATTR attr_{};
-    bool provider_made_ = false;
+    std::atomic<bool> provider_made_{false};  ///< for a request, and not reserved by the consumer since
 
     /// The state of an unconnected endpoint that belongs to a service point. The core may have no endpoint for it yet,
     /// because the consumer may configure it after the request has arrived.

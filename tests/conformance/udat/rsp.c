@@ -106,6 +106,35 @@ TEST(rsp_create__with_an_endpoint_of_the_provider) {
     CHECK(param.local_ep_handle != DAT_HANDLE_NULL);
 }
 
+/* From its first connection on, an endpoint that the provider has made is the program's: "If rejected, the Local
+ * Endpoint point transitions into Unconnected state." */
+TEST(rsp_create__an_endpoint_that_the_provider_made) {
+    const Scene scene = scene_in(DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
+    Side *client = scene.pair.client, *server = scene.pair.server;
+    const DAT_CONN_QUAL qual = unused_qual();
+    DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
+    DAT_EP_PARAM param;
+    CHECK_OK(dat_ep_query(server->ep, DAT_EP_FIELD_ALL, &param));
+    CHECK_OK(dat_ep_modify(scene.ep,
+                           DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE |
+                               DAT_EP_FIELD_CONNECT_EVD_HANDLE,
+                           &param));
+    CHECK_OK(dat_cr_accept(scene.cr, DAT_HANDLE_NULL, 0, NULL));
+    EXPECT_EVENT(client, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    EXPECT_EVENT(server, CONN, DAT_CONNECTION_EVENT_ESTABLISHED);
+    pair_hang_up(&scene.pair, DAT_CLOSE_ABRUPT_FLAG);
+    CHECK_OK(dat_ep_reset(client->ep));
+    CHECK_OK(dat_ep_reset(scene.ep));
+    CHECK_OK(create(server, qual, scene.ep, &rsp));
+    CHECK_OK(request_to(server, client->ep, qual));
+    DAT_CR_HANDLE cr = request_on(server->evds[CR]);
+    CHECK_EQ(state_of(scene.ep), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
+    CHECK_OK(dat_cr_reject(cr, 0, NULL));
+    EXPECT_EVENT(client, CONN, DAT_CONNECTION_EVENT_PEER_REJECTED);
+    CHECK_EQ(state_of(scene.ep), DAT_EP_STATE_UNCONNECTED);
+    CHECK_OK(dat_ep_free(scene.ep));
+}
+
 static void check_state(DAT_EP_STATE state) {
     const Scene scene = scene_in(state);
     DAT_RSP_HANDLE rsp = DAT_HANDLE_NULL;
