@@ -15,15 +15,19 @@
 
 namespace viaduct::dat {
 
+class Ep;
+
 /// The regions that peers may reach through a window, which are in use: that of the last bind that has succeeded, and
-/// those of the binds whose completions nobody has taken yet, of which each may fail. Thread-safe.
+/// those of the binds whose completions nobody has taken yet, of which each may fail. Two binds of different endpoints
+/// are executed in an unknown order, unless one was known to have succeeded when the other was posted: the regions of
+/// both are in use until a later one succeeds. Thread-safe.
 class ExposedRegions {
 public:
-    /// A bind to a region, or to none (null). Returns its number. Throws std::bad_alloc.
-    std::uint64_t add(Lmr* region) {
+    /// A bind by an endpoint, to a region or to none (null). Returns its number. Throws std::bad_alloc.
+    std::uint64_t add(const Ep& ep, Lmr* region) {
         const LockGuard lock(lock_);
-        regions_.push_back({.bind = ++last_, .region = Use<Lmr>(region)});
-        return last_;
+        regions_.push_back({.bind = last_ + 1, .ep = &ep, .region = Use<Lmr>(region)});
+        return ++last_;
     }
 
     /// The bind has completed. If it failed, the window is bound as before.
@@ -35,8 +39,12 @@ public:
             regions_.erase(settled);
             return;
         }
-        settled->bind = bound;
-        std::erase_if(regions_, [&](const Exposed& each) { return each.bind == bound && &each != &*settled; });
+        settled->known_at = last_;
+        const Ep* const ep = settled->ep;
+        std::erase_if(regions_, [&](const Exposed& each) {
+            const bool is_earlier = each.known_at < bind || (each.ep == ep && each.bind < bind);
+            return each.known_at != unknown && is_earlier;
+        });
     }
 
     void clear() noexcept {
@@ -45,15 +53,17 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t bound = 0;
+    static constexpr std::uint64_t unknown = 0;
     struct Exposed {
         std::uint64_t bind;
+        const Ep* ep;  // not accessed. If an endpoint has had the same address, its binds were earlier
         Use<Lmr> region;
+        std::uint64_t known_at = unknown;  // the last bind that was posted before this one was known to have succeeded
     };
 
     SpinLock lock_;
     std::vector<Exposed> regions_ VIADUCT_GUARDED_BY(lock_);
-    std::uint64_t last_ VIADUCT_GUARDED_BY(lock_) = bound;
+    std::uint64_t last_ VIADUCT_GUARDED_BY(lock_) = 0;
 };
 
 struct Bind {

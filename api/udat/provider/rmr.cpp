@@ -38,7 +38,7 @@ Rmr::~Rmr() {
 DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAGS privileges, Ep& ep,
                      DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT& context) {
     Binds& binds = ep.binds();
-    const std::uint64_t in_regions = regions_->add(lmr);
+    const std::uint64_t in_regions = regions_->add(ep, lmr);
     std::uint64_t number = 0;
     try {
         number = binds.add({.rmr = handle(),

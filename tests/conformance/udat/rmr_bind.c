@@ -443,3 +443,30 @@ TEST(lmr_free__when_a_later_bind_was_flushed) {
     side_close(pair.server);
     side_close(pair.client);
 }
+
+/* The completions of several endpoints may be taken in another order than that of the binds. */
+TEST(lmr_free__when_several_endpoints_have_bound) {
+    Pair pair = connected_pair_here((Options){0});
+    Side *client = pair.client, *server = pair.server;
+    DAT_RMR_HANDLE rmr = new_rmr(client->pz);
+    DAT_RMR_PARAM param;
+    const Region first = new_region(client, RECV_AT), second = new_region(client, RECV_AT + 200);
+    CHECK_OK(post(server, (Work){.operation = RECEIVE, .at = SEND_AT, .length = 8, .cookie = 2}));
+    bind_region(rmr, client, &first);
+    CHECK_OK(post(client, (Work){.operation = SEND, .length = 8, .flags = DAT_COMPLETION_SUPPRESS_FLAG}));
+    EXPECT_RECEIVED(server, 2); /* the message is fenced by the first bind */
+    bind_region(rmr, server, &second);
+    expect_bound(server, rmr, 1);
+    expect_bound(client, rmr, 1);
+    CHECK_OK(dat_rmr_query(rmr, DAT_RMR_FIELD_RMR_CONTEXT, &param));
+    client->target = (Target){param.rmr_context, second.triplet.virtual_address};
+    CHECK_OK(post(client, (Work){.operation = WRITE, .length = 100, .cookie = 3}));
+    EXPECT_DONE(client, 3);
+    expect_in_use(&second);
+    bind_region(rmr, server, NULL);
+    expect_bound(server, rmr, 1);
+    CHECK_OK(dat_lmr_free(first.lmr));
+    CHECK_OK(dat_lmr_free(second.lmr));
+    CHECK_OK(dat_rmr_free(rmr));
+    pair_close(&pair);
+}
