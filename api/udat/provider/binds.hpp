@@ -47,6 +47,13 @@ public:
         });
     }
 
+    /// Nobody will learn whether the bind has succeeded, but it is not executed any more.
+    void abandon(std::uint64_t bind) noexcept {
+        const LockGuard lock(lock_);
+        const auto abandoned = std::ranges::find(regions_, bind, &Exposed::bind);
+        if (abandoned != regions_.end()) abandoned->known_at = last_;
+    }
+
     void clear() noexcept {
         const LockGuard lock(lock_);
         regions_.clear();
@@ -58,7 +65,7 @@ private:
         std::uint64_t bind;
         const Ep* ep;  // not accessed. If an endpoint has had the same address, its binds were earlier
         Use<Lmr> region;
-        std::uint64_t known_at = unknown;  // the last bind that was posted before this one was known to have succeeded
+        std::uint64_t known_at = unknown;  // the last bind that was posted before this one was known to be over
     };
 
     SpinLock lock_;
@@ -79,6 +86,13 @@ struct Bind {
 /// They may outlive their windows and endpoints.
 class Binds {
 public:
+    Binds() = default;
+    Binds(const Binds&) = delete;
+    Binds& operator=(const Binds&) = delete;
+    ~Binds() {
+        for (const auto& [number, bind] : open_) bind.regions->abandon(bind.number);
+    }
+
     /// Throws std::bad_alloc.
     std::uint64_t add(Bind bind) {
         const LockGuard lock(lock_);

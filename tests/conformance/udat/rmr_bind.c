@@ -470,3 +470,30 @@ TEST(lmr_free__when_several_endpoints_have_bound) {
     CHECK_OK(dat_rmr_free(rmr));
     pair_close(&pair);
 }
+
+/* The completion of a bind may be lost with its EVD. Until the next bind, the window is bound as it says. */
+TEST(lmr_free__when_the_completion_of_a_bind_is_lost) {
+    const Pair pair = connected_pair_here((Options){0}), other = {new_side(NULL), new_side(NULL)};
+    Side *side = pair.client;
+    DAT_RMR_HANDLE rmr = new_rmr(side->pz);
+    const Region first = new_region(side, 0), second = new_region(side, 200);
+    side_open_beside(other.client, side, (Options){0});
+    side_open_beside(other.server, side, (Options){0});
+    listen_at(other.server);
+    pair_connect(&other);
+    bind_region(rmr, other.client, &first);
+    tell(other.server, other.client);
+    pair_hang_up(&other, DAT_CLOSE_ABRUPT_FLAG);
+    side_close(other.server);
+    side_close(other.client);
+    expect_in_use(&first);
+    bind_region(rmr, side, &second);
+    expect_bound(side, rmr, 1);
+    CHECK_OK(dat_lmr_free(first.lmr));
+    expect_in_use(&second);
+    bind_region(rmr, side, NULL);
+    expect_bound(side, rmr, 1);
+    CHECK_OK(dat_lmr_free(second.lmr));
+    CHECK_OK(dat_rmr_free(rmr));
+    pair_close(&pair);
+}
