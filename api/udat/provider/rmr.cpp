@@ -20,9 +20,10 @@ DAT_RETURN create(Pz& zone, DAT_RMR_SCOPE scope, DAT_RMR_HANDLE* rmr) {
 
 /// Checks that the privileges for peers are a subset of the region's privileges (dat_rmr_bind(3DAT)).
 bool allows(const Lmr& lmr, int privileges) noexcept {
+    constexpr int writing = DAT_MEM_PRIV_REMOTE_WRITE_FLAG | int{DAT_IB_MEM_PRIV_REMOTE_ATOMIC};
     const int own = lmr.privileges();
     if ((privileges & DAT_MEM_PRIV_REMOTE_READ_FLAG) != 0 && (own & DAT_MEM_PRIV_LOCAL_READ_FLAG) == 0) return false;
-    return (privileges & DAT_MEM_PRIV_REMOTE_WRITE_FLAG) == 0 || (own & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) != 0;
+    return (privileges & writing) == 0 || (own & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) != 0;
 }
 
 }  // namespace

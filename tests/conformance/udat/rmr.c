@@ -3,6 +3,8 @@
  */
 #include "scene.h"
 
+#include <dat2/dat_ib_extensions.h>
+
 #pragma weak dat_rmr_create_for_ep
 
 static DAT_RMR_PARAM query(DAT_RMR_HANDLE rmr, DAT_RMR_PARAM_MASK mask) {
@@ -213,6 +215,18 @@ TEST(rmr_bind__only_local_privileges_of_the_region_count) {
     CHECK_OK(bind_privileges(&pair, REMOTE_READ | REMOTE_WRITE, LOCAL_READ | LOCAL_WRITE));
     CHECK_RC(bind_privileges(&pair, REMOTE_READ, LOCAL_WRITE | REMOTE_READ), DAT_PRIVILEGES_VIOLATION);
     CHECK_RC(bind_privileges(&pair, REMOTE_WRITE, LOCAL_READ | REMOTE_WRITE), DAT_PRIVILEGES_VIOLATION);
+    pair_close(&pair);
+}
+
+/* Atomic operations write. */
+TEST(rmr_bind__atomic_operations_on_a_region_that_is_not_to_be_written) {
+    const Pair pair = connected_pair_here((Options){0});
+    if (!announces(pair.client->ia, DAT_IB_ATTR_FETCH_AND_ADD)) skip("the adapter has no atomic operations");
+    CHECK_RC(bind_privileges(&pair, DAT_IB_MEM_PRIV_REMOTE_ATOMIC, LOCAL_READ), DAT_PRIVILEGES_VIOLATION);
+    CHECK_RC(bind_privileges(&pair, REMOTE_READ | (int)DAT_IB_MEM_PRIV_REMOTE_ATOMIC,
+                             LOCAL_READ | (int)DAT_IB_MEM_PRIV_REMOTE_ATOMIC),
+             DAT_PRIVILEGES_VIOLATION);
+    CHECK_OK(bind_privileges(&pair, DAT_IB_MEM_PRIV_REMOTE_ATOMIC, LOCAL_READ | LOCAL_WRITE));
     pair_close(&pair);
 }
 
