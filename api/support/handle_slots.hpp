@@ -36,6 +36,7 @@ public:
         if (slot == nullptr) return nullptr;
         make_face(static_cast<void*>(slot->face.data()));
         slot->next = nullptr;
+        slot->uses.store(slot->uses.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
         slot->object.store(object, std::memory_order_relaxed);
         slot->kind.store(kind_of(type), std::memory_order_release);
         const std::size_t place = place_of(slot);
@@ -113,6 +114,12 @@ public:
     /// The number of a handle's slot: unique among valid handles, and not reused soon.
     std::uint32_t number_of(const void* handle) const noexcept { return static_cast<std::uint32_t>(place_of(handle)); }
 
+    /// Tells a handle, which must be or have been valid, from earlier and later ones with the same slot. To be asked
+    /// after find().
+    static std::uint32_t use_of(const void* handle) noexcept {
+        return static_cast<const Slot*>(handle)->uses.load(std::memory_order_relaxed);
+    }
+
     static constexpr std::size_t face_size = face_bytes;
 
 private:
@@ -120,9 +127,10 @@ private:
 
     struct Contents {
         std::array<std::byte, face_bytes> face;
-        std::atomic<void*> object;       // in the slot of an inherited handle: the slot
-        std::atomic<std::uint8_t> kind;  // kind_of(its type), or 0: not valid
-        void* next;                      // the slot that was invalidated after this one
+        std::atomic<void*> object;        // in the slot of an inherited handle: the slot
+        std::atomic<std::uint8_t> kind;   // kind_of(its type), or 0: not valid
+        std::atomic<std::uint32_t> uses;  // the number of handles that have had the slot
+        void* next;                       // the slot that was invalidated after this one
     };
     /// Its size is a power of two.
     struct alignas(std::bit_ceil(sizeof(Contents))) Slot : Contents {};

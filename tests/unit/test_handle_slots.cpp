@@ -70,13 +70,16 @@ TEST_CASE("handle slots: ending an ended handle does not affect the slot's next 
     const auto no_face = [](void*) {};
     void* handle = slots.insert(slot_type, &object, no_face);
     const std::uint32_t number = slots.number_of(handle);
+    const std::uint32_t use = slots.use_of(handle);
     CHECK(slots.end(handle, slot_type, &object));
+    CHECK(slots.use_of(handle) == use);
     void* next = nullptr;
     while (next != handle) {
         if (next != nullptr) slots.end(next, slot_type, &other);
         next = slots.insert(slot_type, &other, no_face);
         CHECK((next == handle) == (slots.number_of(next) == number));
     }
+    CHECK(slots.use_of(handle) != use);
     slots.end(handle, slot_type, &object);
     CHECK(slots.find(handle, slot_type) == &other);
 }

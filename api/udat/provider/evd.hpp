@@ -195,17 +195,23 @@ private:
 };
 
 /// A reference to a dispatcher that may belong to another IA and be destroyed with it. The dispatcher is therefore
-/// looked up for each event. Empty by default and after the dispatcher was destroyed.
+/// looked up for each event. Empty by default and after the dispatcher was destroyed, also when another one has got its
+/// handle.
 class EvdLink {
 public:
     EvdLink() noexcept = default;
     explicit EvdLink(Evd* evd) noexcept : handle_(handle_of(evd)) {
-        if (evd != nullptr) evd->users.add();
+        if (evd == nullptr) return;
+        evd->users.add();
+        use_ = Object::slots.use_of(handle_);
     }
     EvdLink& operator=(EvdLink&& other) noexcept;
     ~EvdLink();
 
-    Evd* get() const noexcept { return resolve<Evd>(handle_); }
+    Evd* get() const noexcept {
+        Evd* const evd = resolve<Evd>(handle_);
+        return evd != nullptr && Object::slots.use_of(handle_) == use_ ? evd : nullptr;
+    }
     DAT_EVD_HANDLE handle() const noexcept { return get() == nullptr ? DAT_HANDLE_NULL : handle_; }
     explicit operator bool() const noexcept { return get() != nullptr; }
 
@@ -217,6 +223,7 @@ public:
 
 private:
     DAT_EVD_HANDLE handle_ = DAT_HANDLE_NULL;
+    std::uint32_t use_ = 0;  // of the handle
 };
 
 /// The completions of an endpoint on a dispatcher, which may be null.

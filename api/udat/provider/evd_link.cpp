@@ -18,6 +18,7 @@ ProcessMutex& posting() noexcept {
 EvdLink& EvdLink::operator=(EvdLink&& other) noexcept {
     const LockGuard lock(posting());
     std::swap(handle_, other.handle_);
+    std::swap(use_, other.use_);
     return *this;
 }
 

@@ -237,6 +237,34 @@ TEST(ep_create__a_connection_evd_of_another_ia_that_is_closed) {
     side_close(pair->client);
 }
 
+/* Nor does the endpoint take another EVD for its own that has got the same handle since. */
+TEST(ep_create__a_connection_evd_of_another_ia_whose_handle_is_reused) {
+    const Abroad abroad = connected_abroad();
+    const Pair *pair = &abroad.pair;
+    const DAT_EVD_HANDLE old = abroad.owner->evds[CONN];
+    DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+    DAT_EP_PARAM param;
+    DAT_EVENT event;
+    CHECK_OK(dat_ia_close(abroad.owner->ia, DAT_CLOSE_ABRUPT_FLAG));
+    for (int i = 0; evd != old; ++i) {
+        if (i == 20000) skip("the library does not reuse the handle");
+        if (evd != DAT_HANDLE_NULL) CHECK_OK(dat_evd_free(evd));
+        evd = new_evd(pair->client->ia, DAT_EVD_SOFTWARE_FLAG);
+    }
+    CHECK_OK(dat_ep_query(abroad.ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
+    CHECK(param.connect_evd_handle == DAT_HANDLE_NULL);
+    CHECK_OK(dat_ep_disconnect(abroad.ep, DAT_CLOSE_ABRUPT_FLAG));
+    EXPECT_EVENT(pair->server, CONN, DAT_CONNECTION_EVENT_DISCONNECTED);
+    CHECK_RC(dat_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY);
+    throw_away_events(pair->client);
+    throw_away_events(pair->server);
+    side_close(pair->server);
+    CHECK_OK(dat_ep_free(pair->client->ep));
+    pair->client->ep = DAT_HANDLE_NULL;
+    CHECK_OK(dat_evd_free(evd));
+    side_close(pair->client);
+}
+
 /* Others, and the zone, are of the IA of the endpoint. */
 TEST(ep_create__a_zone_of_another_ia) {
     Side *side = open_side(), *other = open_side();
