@@ -2,9 +2,11 @@
 #include "api/udat/registry/conf.hpp"
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <system_error>
 
 #include "core/base/numbers.hpp"
 #include "core/log.hpp"
@@ -104,8 +106,10 @@ Result<Entry> parse_line(std::string_view line) {
 ConfFile read_conf_file() {
     const char* const override = std::getenv("DAT_OVERRIDE");
     ConfFile conf{.path = override != nullptr ? override : default_path, .overrides = override != nullptr};
+    errno = 0;
     std::ifstream file(conf.path);
     conf.readable = static_cast<bool>(file);
+    conf.error = conf.readable ? 0 : errno;
     std::string text;
     for (unsigned number = 1; std::getline(file, text); ++number) {
         auto entry = parse_line(text);
@@ -117,6 +121,8 @@ ConfFile read_conf_file() {
 std::vector<Entry> read_conf() {
     ConfFile conf = read_conf_file();
     const char* const path = conf.path.c_str();
+    if (Status::from_errno(conf.error, path).code() == Code::NoResources)  // the file may exist
+        throw std::system_error(conf.error, std::generic_category());
     if (!conf.readable && conf.overrides) log(LogLevel::Warning, "DAT_OVERRIDE: cannot read %s", path);
     std::vector<Entry> entries;
     for (auto& [number, entry] : conf.lines) {

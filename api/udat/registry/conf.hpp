@@ -35,12 +35,13 @@ struct ConfFile {
     std::string path;        ///< what DAT_OVERRIDE names, or /etc/dat.conf
     bool overrides = false;  ///< named by DAT_OVERRIDE
     bool readable = false;
+    int error = 0;  ///< errno, if it is not readable
     std::vector<Line> lines;
 };
 ConfFile read_conf_file();
 
 /// Returns the entries that apply, from the file that DAT_OVERRIDE names, or from /etc/dat.conf. Invalid lines are
-/// logged.
+/// logged. Throws std::bad_alloc, or std::system_error if resources are lacking to open the file.
 std::vector<Entry> read_conf();
 
 /// Returns the built-in adapters: viaduct-lo and one for each network interface of an RDMA device.

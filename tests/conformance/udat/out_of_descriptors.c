@@ -6,6 +6,8 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #pragma weak dat_cno_fd_create
 
@@ -23,7 +25,8 @@ static DAT_RETURN make_ia(void) {
 }
 static void unmake_ia(void) { CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG)); }
 
-/* Without a descriptor to read it by, the list of providers could not be found: it is read before. */
+/* Without a descriptor the library of the provider could not be loaded, which is DAT_PROVIDER_NOT_FOUND: it is loaded
+ * before. */
 TEST(ia_open) {
     if (!on_loopback()) skip("libibverbs does not survive it");
     DAT_IA_HANDLE first = open_ia(NULL);
@@ -41,6 +44,25 @@ static DAT_RETURN list_providers(void) {
 static void check_list(void) { CHECK(provider_count >= 1); }
 
 TEST(registry_list_providers) { CHECK(sweep_descriptors((Sweep){.call = list_providers, .undo = check_list}) > 0); }
+
+/* A file that cannot be read for lack of a descriptor is not missing: it is read as soon as that is possible. */
+TEST(registry_list_providers__of_the_file) {
+    char path[] = "/tmp/dat.conf.XXXXXX";
+    if (UNDER_SANITIZER) skip("a sanitizer needs file descriptors of its own");
+    int file = mkstemp(path);
+    CHECK(file >= 0 && dprintf(file, "first u2.0 nonthreadsafe default none.so test.1.2 \"\" \"\"\n") > 0);
+    CHECK(close(file) == 0 && setenv("DAT_OVERRIDE", path, 1) == 0);
+    leave_descriptors(0);
+    const DAT_RETURN rc = list_providers();
+    const DAT_RETURN opened = make_ia();
+    give_descriptors_back();
+    const DAT_RETURN again = list_providers();
+    unlink(path);
+    CHECK_RC(rc, DAT_INSUFFICIENT_RESOURCES);
+    CHECK_RC(opened, DAT_INSUFFICIENT_RESOURCES);
+    CHECK_OK(again);
+    CHECK(strcmp(provider.ia_name, "first") == 0);
+}
 
 static DAT_RETURN make_evd(void) { return dat_evd_create(ia, 64, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd); }
 static void unmake_evd(void) { CHECK_OK(dat_evd_free(evd)); }
