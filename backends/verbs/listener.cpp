@@ -77,8 +77,9 @@ Status Request::conflict(const EndpointAttributes& own) noexcept {
 
 Status Request::refuse(const Handshake& answer) noexcept {
     if (link_ == nullptr) return {};
-    refused_ = true;
     const Status status = verbs::refuse(link_->id(), answer);
+    if (status.code() == Code::InvalidParameter) return status;
+    refused_ = true;
     if (status.code() == Code::NoResources) return status;
     link_.reset();
     return {};

@@ -51,6 +51,7 @@ private:
 };
 
 /// Refuses a request. If this fails, the system does so when the id is destroyed. NoResources: it can be repeated.
+/// InvalidParameter: the private data are too long for an answer, so this was not tried.
 Status refuse(rdma_cm_id* id, const Handshake& handshake) noexcept;
 
 /// The control lock must be held. Owned by the card as long as it has listeners.

@@ -159,6 +159,31 @@ TEST_CASE_METHOD(EveryBackend, "connection: too long private data is refused, an
     CHECK(client.event().kind == Kind::Rejected);
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: a client is not rejected without the private data, if they are too long") {
+    for (const Framing framing : {Framing::Full, Framing::Bare}) {
+        const Address service = far.exact_address("pr");
+        const auto listener = far.listen_at(service);
+        Port client(near);
+        auto parameters = parameters_for(near, service);
+        parameters.framing = framing;
+        must(client.endpoint->connect(parameters));
+        const auto request = next_request(*listener);
+        PrivateData data = private_data_of(std::string(PrivateData::capacity, 'x'));
+        if (const Status status = request->reject(data); !status.ok()) {
+            CHECK(status.code() == Code::InvalidParameter);
+            CHECK(client.quiet());
+            data = private_data_of("no");
+            must(request->reject(data));
+        }
+        const auto event = client.event();
+        CHECK(event.kind == Kind::Rejected);
+        CHECK(event.reason == Code::Ok);
+        const auto answer = event.private_data.span();
+        REQUIRE(answer.size() >= data.size());
+        CHECK(std::ranges::equal(answer.first(data.size()), data.span()));
+    }
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: a device knows the addresses of the other devices by number", "[no-peer]") {
     const auto& hosts = near.device->attributes().local_hosts;
     REQUIRE(hosts.size() == must(provider->device_count()));

@@ -69,6 +69,7 @@ public:
 
     /// Refuses the request: the peer gets Rejected with `private_data`. Returns Ok even if the peer has given up or the
     /// request has been answered. NoResources: the request is not answered, and the call can be repeated.
+    /// InvalidParameter: the same; the device cannot send that much private data with an answer.
     virtual Status reject(const PrivateData& private_data) noexcept = 0;
 
     /// Refuses the request because compatible() says that the attributes of the peer do not match `own`: the peer gets
