@@ -92,7 +92,8 @@ int flush_flags_of(std::uint64_t capabilities) noexcept {
 }  // namespace
 
 Result<std::shared_ptr<Nic>> Nic::open(const Interface& interface) {
-    static std::vector<std::weak_ptr<Nic>> open_ones;
+    // Never destroyed: the process may fork, or open a device, while it exits.
+    static auto& open_ones = *new std::vector<std::weak_ptr<Nic>>;
     static constinit ProcessMutex mutex([](void*) noexcept { open_ones.clear(); });
     const LockGuard lock(mutex);
     std::erase_if(open_ones, [](const auto& nic) { return nic.expired(); });
