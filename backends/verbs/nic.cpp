@@ -59,7 +59,8 @@ ContextOwner open_context(const std::string& name, ClosedInChildren& in_children
     int count = 0;
     const std::unique_ptr<ibv_device*[], void (*)(ibv_device**)> list(ibv_get_device_list(&count),
                                                                       ibv_free_device_list);
-    for (int i = 0; list != nullptr && i < count; ++i)
+    if (list == nullptr) return nullptr;
+    for (int i = 0; i < count; ++i)
         if (ibv_get_device_name(list[static_cast<std::size_t>(i)]) == name) {
             const ForkHold hold;
             ContextOwner context(ibv_open_device(list[static_cast<std::size_t>(i)]));
