@@ -8,6 +8,7 @@
 #include <new>
 #include <span>
 
+#include "core/base/socket_address.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::verbs {
@@ -183,6 +184,10 @@ void Agent::KeptLinks::forget_given_up() noexcept {
     if (links_.size() < examined_next_at_) return;
     std::erase_if(links_, [](const auto& link) { return !is_pending(link->id()); });
     examined_next_at_ = std::max<std::size_t>(2 * links_.size(), 16);
+}
+
+void Agent::KeptLinks::release_port(std::uint16_t port) noexcept {
+    std::erase_if(links_, [port](const auto& link) { return port_of(rdma_get_local_addr(link->id())) == port; });
 }
 
 }  // namespace viaduct::verbs

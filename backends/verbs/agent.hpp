@@ -108,6 +108,9 @@ public:
     void keep_ended(std::shared_ptr<Link> link) noexcept VIADUCT_REQUIRES(control_) {
         ended_.keep(std::move(link), Deadline::never());
     }
+    /// Destroys the ids of ended connections that still occupy this local port, although their peers have not
+    /// confirmed.
+    void release_port(std::uint16_t port) noexcept VIADUCT_REQUIRES(control_) { ended_.release_port(port); }
 
 private:
     friend class Link;
@@ -123,6 +126,7 @@ private:
         void keep(std::shared_ptr<Link> link, const Deadline& deadline) noexcept;
         /// Destroys the requests that their peers have given up, as soon as these may be half of them.
         void forget_given_up() noexcept;
+        void release_port(std::uint16_t port) noexcept;
         void clear() noexcept { links_.clear(); }
         void on_event(CmEvent& event) noexcept override { forget(*event.link); }
         void on_deadline(Link& link) noexcept override { forget(link); }

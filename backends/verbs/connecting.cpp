@@ -102,6 +102,7 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
         {
             const LockGuard lock(nic().control());
             if (state_ != State::Idle) return {Code::InvalidState, "the endpoint is not idle"};
+            if (const std::uint16_t port = local_port(parameters); port != 0) nic().agent().release_port(port);
             state_ = State::Resolving;
             epoch = epoch_;
         }

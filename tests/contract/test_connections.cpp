@@ -225,6 +225,26 @@ TEST_CASE_METHOD(EveryBackend, "connection: signals do not keep an endpoint from
     }
 }
 
+TEST_CASE_METHOD(EveryBackend, "connection: a client may connect again from the same port at once") {
+    const Address service = far.exact_address("lp");
+    const auto listener = far.listen_at(service);
+    Port client(near);
+    Port server(far);
+    auto parameters = parameters_for(near, service);
+    parameters.framing = Framing::Bare;
+    parameters.local.service = service_of(static_cast<std::uint16_t>(1024 + getpid() % 15000));
+    for (int round = 0; round < 3; ++round) {
+        must(client.endpoint->connect(parameters));
+        if (round != 0) {
+            CHECK(server.event().kind == Kind::Disconnected);
+            server.endpoint->disconnect();
+        }
+        accept_on(server, *listener);
+        CHECK(client.event().kind == Kind::Established);
+        client.endpoint->disconnect();
+    }
+}
+
 TEST_CASE_METHOD(EveryBackend, "connection: nobody listens") {
     Port client(near);
     CHECK(attempt(client, parameters_for(near, far.address("nobody"))) == Code::NoListener);
