@@ -117,7 +117,8 @@ bool Agent::take_cm_event() noexcept {
     CmEvent copied = copy(event);
     log(LogLevel::Debug, "verbs: %s, status %d", rdma_event_str(copied.type), copied.status);
     if (copied.type == RDMA_CM_EVENT_DEVICE_REMOVAL) lost_device_ = true;
-    if (copied.link != nullptr) copied.link->owner_->on_event(copied);
+    // A bonded interface that changes its port ends no connection.
+    if (copied.link != nullptr && copied.type != RDMA_CM_EVENT_ADDR_CHANGE) copied.link->owner_->on_event(copied);
     return true;
 }
 
