@@ -113,7 +113,7 @@ void Agent::Events::on_readable(int fd) noexcept {
 
 bool Agent::take_cm_event() noexcept {
     rdma_cm_event* event = nullptr;
-    if (rdma_get_cm_event(channel_.get(), &event) != 0) return false;
+    if (unforked<rdma_get_cm_event>(channel_.get(), &event) != 0) return false;
     CmEvent copied = copy(event);
     log(LogLevel::Debug, "verbs: %s, status %d", rdma_event_str(copied.type), copied.status);
     if (copied.type == RDMA_CM_EVENT_DEVICE_REMOVAL) lost_device_ = true;

@@ -121,13 +121,16 @@ Result<IdOwner> Endpoint::resolve(const ConnectParameters& parameters) const noe
     SocketAddress from(nic().host(), local_port(parameters));
     SocketAddress to(parameters.remote.host, support::port_for(parameters.remote.service));
     if (!to.valid()) return Status(Code::Unreachable, "no IPv4 or IPv6 address");
-    auto created = create_id(nullptr);
+    const auto channel = create_event_channel();
+    if (!channel.ok()) return channel.status();
+    rdma_event_channel& events = *channel.value();
+    auto created = create_id(&events);
     if (!created.ok()) return created.status();
     IdOwner id = std::move(*created);
     const int patience = timeout_ms(parameters.deadline);
-    const bool found = completed(id, rdma_resolve_addr(id.get(), from.get(), to.get(), patience)) == 0;
+    const bool found = completed(events, rdma_resolve_addr(id.get(), from.get(), to.get(), patience)) == 0;
     if (!found && errno == EADDRINUSE) return Status(Code::Busy, "the local port is already in use", errno);
-    if (!found || completed(id, rdma_resolve_route(id.get(), patience)) != 0)
+    if (!found || completed(events, unforked<rdma_resolve_route>(id.get(), patience)) != 0)
         return Status(lacks_memory(errno) ? Code::NoResources : Code::Unreachable, "no route to the host", errno);
     // From here on the agent handles the events of the id.
     if (rdma_migrate_id(id.get(), nic().agent().channel()) != 0) return Status::from_errno(errno, "rdma_migrate_id");
@@ -193,8 +196,9 @@ void Endpoint::on_repetition(const CmEvent& event) noexcept {
     if (event.type == RDMA_CM_EVENT_ROUTE_RESOLVED)
         status = ask(repetition_->parameters);
     else if (event.type == RDMA_CM_EVENT_ADDR_RESOLVED)
-        status = rdma_resolve_route(link_->id(), resolution_ms) == 0 ? Status()
-                                                                     : Status::from_errno(errno, "rdma_resolve_route");
+        status = unforked<rdma_resolve_route>(link_->id(), resolution_ms) == 0
+                     ? Status()
+                     : Status::from_errno(errno, "rdma_resolve_route");
     if (!status.ok()) end_attempt(failed_attempt(status));
 }
 

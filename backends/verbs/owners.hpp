@@ -2,18 +2,29 @@
 // Owners of objects of libibverbs and librdmacm.
 #pragma once
 
+#include <poll.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <utility>
 
 #include "backends/verbs/rdma_core.hpp"
+#include "core/base/fork.hpp"
 #include "viaduct/status.hpp"
 
 namespace viaduct::verbs {
 
 /// The reason of what fails or ends then.
 inline constexpr const char* device_removed = "the device was removed";
+
+/// Calls a function of librdmacm that takes one of its locks of the process. fork(2) waits meanwhile: a child that
+/// inherited the lock could never open an RDMA device. Nic::open() and a ForkHold make fork(2) wait, too.
+template <auto& Call, class... Arguments>
+auto unforked(Arguments... arguments) noexcept {
+    const SharedForkHold hold;
+    return Call(arguments...);
+}
 
 /// Failures of the destroying functions cannot be handled; the kernel frees the object when the process ends.
 template <auto& Destroy>
@@ -36,30 +47,42 @@ using CompletionChannelOwner = Owner<ibv_comp_channel, ibv_destroy_comp_channel>
 using CompletionQueueOwner = Owner<ibv_cq, ibv_destroy_cq>;
 using SharedQueueOwner = Owner<ibv_srq, ibv_destroy_srq>;
 using QueuePairOwner = Owner<ibv_qp, ibv_destroy_qp>;
-using IdOwner = Owner<rdma_cm_id, rdma_destroy_id>;
-
+inline int destroy_id(rdma_cm_id* id) noexcept { return unforked<rdma_destroy_id>(id); }
+using IdOwner = Owner<rdma_cm_id, destroy_id>;
 using EventChannelOwner = Owner<rdma_event_channel, rdma_destroy_event_channel>;
 
 /// The maximum time to resolve an address or a route.
 inline constexpr int resolution_ms = 2000;
 
-/// Creates a connection manager id. Without a channel, calls on it are synchronous.
+/// Creates a connection manager id. Without a channel, it must not wait for events.
 inline Result<IdOwner> create_id(rdma_event_channel* channel) noexcept {
     rdma_cm_id* id = nullptr;
-    if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) return Status::from_errno(errno, "rdma_create_id");
+    if (unforked<rdma_create_id>(channel, &id, nullptr, RDMA_PS_TCP) != 0)
+        return Status::from_errno(errno, "rdma_create_id");
     return IdOwner(id);
 }
 
-/// Waits for the outcome of a call that resolves an address or a route for an id without a channel, if a signal has
-/// interrupted that wait. `result`: of the call. Returns what the call would have returned without the signal.
-inline int completed(const IdOwner& id, int result) noexcept {
-    while (result != 0 && errno == EINTR) {
-        result = rdma_get_cm_event(id->channel, &id->event);  // the id owns its last event
-        if (result != 0 || id->event->status == 0) continue;
-        errno = std::abs(id->event->status);
-        return -1;
+/// Creates the channel of an id with whose events the thread waits itself.
+inline Result<EventChannelOwner> create_event_channel() noexcept {
+    EventChannelOwner channel(unforked<rdma_create_event_channel>());
+    if (channel == nullptr) return Status::from_errno(errno, "rdma_create_event_channel");
+    return channel;
+}
+
+/// Waits for the outcome of a call that resolves an address or a route for the only id of a channel, also if signals
+/// are handled meanwhile. (librdmacm would end its own wait then.) `result`: of the call. Returns 0, or sets errno.
+inline int completed(rdma_event_channel& channel, int result) noexcept {
+    if (result != 0) return result;
+    pollfd look{.fd = channel.fd, .events = POLLIN, .revents = 0};
+    while (::poll(&look, 1, -1) < 0 && errno == EINTR) {
     }
-    return result;
+    rdma_cm_event* event = nullptr;
+    if (unforked<rdma_get_cm_event>(&channel, &event) != 0) return -1;
+    const int status = event->status;
+    (void)rdma_ack_cm_event(event);
+    if (status == 0) return 0;
+    errno = std::abs(status);
+    return -1;
 }
 
 /// Why a call failed that answers a peer: the peer has given up, unless this side lacks resources.

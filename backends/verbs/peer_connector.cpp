@@ -128,7 +128,7 @@ void PeerConnector::on_event(CmEvent& event) noexcept {
     const auto self = shared_from_this();
     switch (event.type) {
         case RDMA_CM_EVENT_ADDR_RESOLVED:
-            if (rdma_resolve_route(link_->id(), resolution_ms) != 0) on_refusal(false);
+            if (unforked<rdma_resolve_route>(link_->id(), resolution_ms) != 0) on_refusal(false);
             break;
         case RDMA_CM_EVENT_ROUTE_RESOLVED:
             if (role_ == Role::Active)

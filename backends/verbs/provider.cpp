@@ -19,9 +19,12 @@ namespace {
 Result<HostAddress> find_source(const HostAddress& host) noexcept {
     SocketAddress to(host, 0);
     if (!to.valid()) return Status(Code::Unreachable, "no IPv4 or IPv6 address");
-    const auto id = create_id(nullptr);
+    const auto channel = create_event_channel();
+    if (!channel.ok()) return channel.status();
+    rdma_event_channel& events = *channel.value();
+    const auto id = create_id(&events);
     if (!id.ok()) return id.status();
-    if (completed(id.value(), rdma_resolve_addr(id.value().get(), nullptr, to.get(), resolution_ms)) != 0)
+    if (completed(events, rdma_resolve_addr(id.value().get(), nullptr, to.get(), resolution_ms)) != 0)
         return Status(Code::Unreachable, "no route to the host", errno);
     return host_of(rdma_get_local_addr(id.value().get()));
 }
