@@ -8,6 +8,7 @@
 
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/shared_receive_queue.hpp"
+#include "core/base/waiting.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -103,8 +104,9 @@ bool CompletionQueue::grow(std::uint32_t places) noexcept {
     const auto size = static_cast<std::uint32_t>(hardware_->cqe);
     if (wanted <= size) return true;
     const std::uint32_t limit = device_.attributes().max_completions;
-    const int next_size = static_cast<int>(std::min(std::max(2 * size, wanted), limit));
-    return wanted <= limit && ibv_resize_cq(hardware_.get(), next_size) == 0;
+    if (wanted > limit) return false;
+    const CancellationHold hold;  // posts have none, and with an old kernel this is a write(2)
+    return ibv_resize_cq(hardware_.get(), static_cast<int>(std::min(std::max(2 * size, wanted), limit))) == 0;
 }
 
 /// Skips queues to which others are posting at the moment.
