@@ -133,6 +133,7 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
         }
         operation.stage = Stage::Started;
     }
+    if (operation.fetched) return store_fetched(operation);
     if (operation.moved < operation.total) {
         const auto region = connection_->peer().region(request.remote.key);
         if (!region || !may_access(*region, operation)) return refuse(operation);
@@ -171,20 +172,10 @@ SendQueue::Outcome SendQueue::transfer(Operation& operation, const RegionView& r
 
 SendQueue::Outcome SendQueue::transfer_directly(Operation& operation, std::byte* target) noexcept {
     const SendRequest& request = operation.request;
+    if (is_fetching_atomic(request.opcode)) return fetch_word(operation, target);
     if (request.opcode == Opcode::AtomicWrite) {
         if (!survives([&] { support::atomic_word(target).store(operation.value, std::memory_order_release); }))
             return refuse(operation);
-    } else if (is_fetching_atomic(request.opcode)) {
-        volatile std::uint64_t seen = 0;  // survives() returns twice
-        const bool there = survives([&] {
-            seen = request.opcode == Opcode::FetchAdd ? support::fetch_add(target, request.add)
-                                                      : support::compare_swap(target, request.compare, request.swap);
-        });
-        if (!there) return refuse(operation);
-        const std::uint64_t old = seen;
-        if (!copy_unit<sizeof old>(static_cast<std::byte*>(request.sges[0].address),
-                                   reinterpret_cast<const std::byte*>(&old)))
-            return lose(operation);
     } else {
         const bool reads = request.opcode == Opcode::RdmaRead;
         const auto copy_up_to = [&](std::uint64_t end) {
@@ -200,6 +191,30 @@ SendQueue::Outcome SendQueue::transfer_directly(Operation& operation, std::byte*
             return lose(operation);
         }
     }
+    operation.moved = operation.total;
+    operation.way = Way::Mapped;
+    return Outcome::Finished;
+}
+
+SendQueue::Outcome SendQueue::fetch_word(Operation& operation, std::byte* target) noexcept {
+    const SendRequest& request = operation.request;
+    volatile std::uint64_t seen = 0;  // survives() returns twice
+    const bool there = survives([&] {
+        seen = request.opcode == Opcode::FetchAdd ? support::fetch_add(target, request.add)
+                                                  : support::compare_swap(target, request.compare, request.swap);
+    });
+    if (!there) return refuse(operation);
+    operation.value = seen;
+    operation.fetched = true;
+    return store_fetched(operation);
+}
+
+/// Stores what fetch_word() has fetched. If that is not possible, the request may have to wait before it fails, and
+/// must not be executed again.
+SendQueue::Outcome SendQueue::store_fetched(Operation& operation) noexcept {
+    if (!copy_unit<sizeof operation.value>(static_cast<std::byte*>(operation.request.sges[0].address),
+                                           reinterpret_cast<const std::byte*>(&operation.value)))
+        return abort(operation);
     operation.moved = operation.total;
     operation.way = Way::Mapped;
     return Outcome::Finished;

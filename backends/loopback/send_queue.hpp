@@ -29,6 +29,7 @@ struct SendProgress {
     Stage stage = Stage::Unchecked;
     Way way = Way::Mapped;  // an empty RDMA operation counts as Mapped
     bool refused = false;   // even if the code is Success
+    bool fetched = false;   // the word of the peer has been changed; SendOperation::value is what it contained
 };
 
 /// Call all functions with the lock of the completion queue held, unless they say otherwise.
@@ -148,7 +149,7 @@ private:
     }
     static void take_answer(const support::ExecutedSend&) noexcept {}
     static bool has_begun(const Operation& operation) noexcept {
-        return operation.stage == Stage::Awaiting || operation.moved != 0;
+        return operation.stage == Stage::Awaiting || operation.moved != 0 || operation.fetched;
     }
 
     Outcome send(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
@@ -156,6 +157,8 @@ private:
     Outcome rdma(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
     Outcome transfer(Operation& operation, const RegionView& region) noexcept VIADUCT_REQUIRES(lock());
     Outcome transfer_directly(Operation& operation, std::byte* target) noexcept VIADUCT_REQUIRES(lock());
+    Outcome fetch_word(Operation& operation, std::byte* target) noexcept VIADUCT_REQUIRES(lock());
+    Outcome store_fetched(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
     [[gnu::noinline]] Outcome lose(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
     [[gnu::noinline]] Outcome transfer_by_kernel(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
     [[gnu::noinline]] Outcome transfer_by_agent(Operation& operation) noexcept VIADUCT_REQUIRES(lock());

@@ -23,7 +23,7 @@ struct SendOperation : Progress {
     SgeList sges;
     std::uint64_t total = 0;
     std::uint64_t moved = 0;                        // bytes
-    std::uint64_t value = 0;                        // AtomicWrite: the 8 bytes
+    std::uint64_t value = 0;                        // AtomicWrite: the 8 bytes; otherwise the backend's
     CompletionCode code = CompletionCode::Success;  // the result or, before execution, an error found early
 };
 

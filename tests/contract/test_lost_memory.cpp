@@ -239,7 +239,7 @@ TEST_CASE_METHOD(EveryBackend, "lost memory: a source that is lost while its mes
         }
 }
 
-TEST_CASE_METHOD(EveryBackend, "lost memory: an atomic write of a value that cannot be read is a local fault") {
+TEST_CASE_METHOD(EveryBackend, "lost memory: an atomic whose own word cannot be accessed is a local fault") {
     if (!catches_faults || backend.by_device || backend.name == "memory") return;
     const Access access{.remote_write = true, .remote_atomic = true};
     Connection connection(near, far, {.reliability = Reliability::ReliableDelivery, .access = access});
@@ -252,6 +252,27 @@ TEST_CASE_METHOD(EveryBackend, "lost memory: an atomic write of a value that can
     connection.client.post(write);
     CHECK(connection.client.sent().code == CompletionCode::LocalProtection);
     CHECK(connection.client.lost());
+
+    // An addition is executed once, even if it cannot fail yet because a message in front of it waits for its receive.
+    const auto receives = far.make_shared_receives();
+    Port client(near, {.reliability = Reliability::ReliableDelivery});
+    Port server(far, {.reliability = Reliability::ReliableDelivery, .access = access, .shared_receives = receives});
+    join(client, server);
+    const Buffer message(near, 8);
+    const Buffer room(far, 8);
+    const Mapped result(near, 8);
+    const Sge waiting = message.sge();
+    const Sge into = room.sge();
+    const Sge old = result.sge();
+    client.post(send_of(2, waiting));
+    result.lose(false);
+    client.post(fetch_add_of(3, old, target.remote(), 1));
+    for (int i = 0; i < 5; ++i) CHECK(client.quiet());
+    post(*receives, receive_of(4, into));
+    CHECK(client.sent().code == CompletionCode::Success);
+    CHECK(client.sent().code == CompletionCode::LocalProtection);
+    CHECK(client.lost());
+    CHECK(target.load() == 1);
 }
 
 TEST_CASE_METHOD(EveryBackend, "lost memory: a receive whose memory is deregistered and unmapped fails") {
