@@ -62,6 +62,12 @@ public:
     /// The peer's reason for ending the connection.
     wire::Fault fault() const noexcept { return ring_.direction->consumer.fault.load(std::memory_order_acquire); }
 
+    /// If there is one: reports whether it concerns the slot at this position or a later one.
+    bool is_fault_since(std::uint64_t position) const noexcept {
+        const std::uint32_t slot = ring_.direction->consumer.fault_slot.load(std::memory_order_relaxed);
+        return static_cast<std::int32_t>(slot - static_cast<std::uint32_t>(position)) >= 0;
+    }
+
     // ---- The area ----
 
     std::byte* area(std::uint32_t offset) const noexcept { return ring_.area + offset; }

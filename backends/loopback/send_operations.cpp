@@ -68,7 +68,7 @@ SendQueue::Outcome SendQueue::send(Operation& operation) noexcept {
         switch (take_credit(operation)) {
             case Credit::Missing: return finish_without_receive(operation);
             case Credit::Awaited: return Outcome::Blocked;
-            case Credit::Taken: operation.stage = Stage::Started;
+            case Credit::Taken: start(operation);
         }
     }
     const bool invalidates = request.opcode == Opcode::SendInvalidate;
@@ -131,7 +131,7 @@ SendQueue::Outcome SendQueue::rdma(Operation& operation) noexcept {
                 case Credit::Taken: break;
             }
         }
-        operation.stage = Stage::Started;
+        start(operation);
     }
     if (operation.fetched) return store_fetched(operation);
     if (operation.moved < operation.total) {
@@ -337,6 +337,7 @@ SendQueue::Outcome SendQueue::flush(Operation& operation) noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (request.flush_to == FlushTarget::Visibility || !region->has_file()) return Outcome::Finished;
     if (!have_slot()) return Outcome::Blocked;
+    start(operation);
     ring_.set_waiting(true);
     wire::Slot& slot = ring_.next();
     set_payload(slot, wire::AgentTransfer{.address = request.remote.address,

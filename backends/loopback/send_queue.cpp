@@ -369,12 +369,22 @@ void SendQueue::attach(Connection& connection, const RingConsumer& incoming) noe
 
 CompletionCode SendQueue::refusal() const noexcept { return fault_code(ring_.fault()); }
 
+/// Reports whether the request that the peer has refused is complete, as messages are that need no confirmation. Then
+/// it is not the one that is under way.
+bool SendQueue::is_refused_one_complete() noexcept {
+    return executed_.empty() && !entries_.empty() && !ring_.is_fault_since(entries_.front().first_slot);
+}
+
 void SendQueue::detach(CompletionCode in_flight) noexcept {
     CompletionCode refused = CompletionCode::Success;
     if (connection_ != nullptr) {
         refused = refusal();  // the peer says first which slots it has consumed, so this is of the next one
         read_consumed();
         retire();
+        if (refused != CompletionCode::Success && is_refused_one_complete()) {
+            refused = CompletionCode::Success;
+            in_flight = CompletionCode::Flushed;
+        }
     }
     flush_all(in_flight, refused);
     suspend();

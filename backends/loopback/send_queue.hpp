@@ -24,6 +24,7 @@ struct SendProgress {
         ByAgent,         // the peer's agent has executed a part, so it executes the rest, too
         Awaiting,        // continue when last_slot is consumed
     };
+    std::uint64_t first_slot = 0;   // position of the first slot, from Started on
     std::uint64_t last_slot = 0;    // position after the last slot, when InFlight or Awaiting
     std::uint32_t area_offset = 0;  // range of the AgentRead fragment in progress
     Stage stage = Stage::Unchecked;
@@ -152,6 +153,10 @@ private:
         return operation.stage == Stage::Awaiting || operation.moved != 0 || operation.fetched;
     }
 
+    void start(Operation& operation) noexcept VIADUCT_REQUIRES(lock()) {
+        operation.stage = Stage::Started;
+        operation.first_slot = ring_.end();
+    }
     Outcome send(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
     [[gnu::noinline]] Outcome send_and_invalidate(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
     Outcome rdma(Operation& operation) noexcept VIADUCT_REQUIRES(lock());
@@ -183,6 +188,7 @@ private:
         VIADUCT_REQUIRES(lock());
     void read_consumed() noexcept VIADUCT_REQUIRES(lock());
     void break_if_corrupt() noexcept VIADUCT_REQUIRES(lock());
+    bool is_refused_one_complete() noexcept VIADUCT_REQUIRES(lock());
     std::uint8_t confirmation_flag() const noexcept VIADUCT_REQUIRES(lock());
     [[gnu::always_inline]] bool retire_directly(Completion& out) noexcept VIADUCT_REQUIRES(lock());
     [[gnu::noinline]] void advance() noexcept VIADUCT_REQUIRES(lock());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Errors of requests at each reliability level (guide, sections 1.2.3 and 3.8).
+#include <array>
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -296,6 +297,27 @@ TEST_CASE_METHOD(EveryBackend, "errors: how a failed receive is reported to the 
                     CHECK(server.lost());
                     CHECK(client.lost());
                 }
+
+    // If the program is not told, the refusal is not taken for that of a message behind it, which is still under way.
+    const std::size_t more_than_is_buffered = near.bytes_up_to(4u << 20);
+    Connection connection(near, far,
+                          {.reliability = Reliability::ReliableDelivery, .refused_write = RefusedWrite::Silent});
+    const Buffer mine(near, more_than_is_buffered);
+    const Buffer theirs(far, more_than_is_buffered);
+    const Sge too_small = theirs.sge(0, 4);
+    const Sge large_enough = theirs.sge();
+    const Sge head = mine.sge(0, 8);
+    const Sge all = mine.sge();
+    connection.server.post(receive_of(1, too_small));
+    connection.server.post(receive_of(2, large_enough));
+    std::size_t posted = 0;
+    must(connection.client.endpoint->post_send(std::array{send_of(3, head), send_of(4, all)}, posted));
+    CHECK(connection.client.sent().code == CompletionCode::Success);
+    const Completion unsent = connection.client.sent();
+    CHECK(unsent.code != CompletionCode::Success);
+    CHECK(unsent.bytes == 0);
+    CHECK(connection.server.received().code == CompletionCode::LocalLength);
+    CHECK(connection.server.received().code == CompletionCode::Flushed);
 }
 
 TEST_CASE_METHOD(EveryBackend, "errors: RDMA that the target does not allow is refused, and the target is informed") {
