@@ -409,7 +409,10 @@ void ReceiveQueue::consume_notice(const Arrival& arrival) noexcept {
         return fail_connection(wire::Fault::Operation, true);
     }
     if (arrival.kind == SlotKind::NoticeAborted) return fail_front(arrival, CompletionCode::PartialMessage);
-    if (arrival.kind == SlotKind::RefusedNotice) return fail_front(arrival, CompletionCode::LocalProtection);
+    if (arrival.kind == SlotKind::RefusedNotice) {
+        fail_front(arrival, CompletionCode::LocalProtection);
+        return set(by_peer, is(stopped));  // it is the peer's request that was refused
+    }
     take_notice(arrival);
 }
 

@@ -38,11 +38,12 @@ struct Stage {
         return reliability == Reliability::ReliableReception ? code : CompletionCode::Success;
     }
 
-    /// Checks that a reliable connection is broken at both ends, and that an unreliable one still works.
-    void check_aftermath() {
+    /// Checks that a reliable connection is broken at both ends, and that an unreliable one still works. `by_peer`: the
+    /// server is told that the client has caused the loss.
+    void check_aftermath(bool by_peer = false) {
         if (reliable()) {
             CHECK(client.lost());
-            CHECK(server.lost());
+            CHECK((by_peer ? server.lost_peer() : server.lost()));
             CHECK(client.endpoint->state() == EndpointState::Disconnected);
         } else {
             const Sge from = mine.sge();
@@ -425,7 +426,7 @@ TEST_CASE_METHOD(EveryBackend, "errors: a refused RDMA write with immediate data
             CHECK((received.code == CompletionCode::LocalProtection || received.code == CompletionCode::Flushed));
         }
         CHECK(stage.client.sent().code == stage.told(CompletionCode::RemoteProtection));
-        stage.check_aftermath();
+        stage.check_aftermath(far.able().tells_target);
         CHECK_FALSE(far.async.try_take().has_value());
     }
 }
