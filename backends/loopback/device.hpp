@@ -29,7 +29,7 @@ std::string name_of(std::uint32_t index);
 HostAddress host_of(std::uint32_t index) noexcept;
 
 /// Returns the device for an address of this host. Addresses other than those above select the first device. Returns
-/// nothing for other hosts.
+/// nothing for other hosts. Throws as is_this_host().
 std::optional<std::uint32_t> index_of(const HostAddress& host);
 
 /// Unreachable, for an address that index_of() does not find.

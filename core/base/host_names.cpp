@@ -9,17 +9,22 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <memory>
 #include <new>
 
 #include "core/base/socket_address.hpp"
+#include "viaduct/status.hpp"
 
 namespace viaduct {
 namespace {
 
 std::vector<HostAddress> interface_addresses() {
     ifaddrs* interfaces = nullptr;
-    if (getifaddrs(&interfaces) != 0) interfaces = nullptr;
+    if (getifaddrs(&interfaces) != 0) {
+        if (Status::from_errno(errno, "getifaddrs").code() == Code::NoResources) throw std::bad_alloc();
+        interfaces = nullptr;
+    }
     const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(interfaces, freeifaddrs);
     std::vector<HostAddress> addresses;
     for (const ifaddrs* entry = owner.get(); entry != nullptr; entry = entry->ifa_next)

@@ -16,7 +16,8 @@ VIADUCT_EXPORT std::vector<HostAddress> resolve_host(const std::string& name);
 
 VIADUCT_EXPORT bool is_loopback(const HostAddress& address) noexcept;
 
-/// Whether one of the addresses is a loopback address or belongs to a network interface of this host.
+/// Whether one of the addresses is a loopback address or belongs to a network interface of this host. Throws
+/// std::bad_alloc, also if there are no descriptors to find out.
 VIADUCT_EXPORT bool is_this_host(const std::vector<HostAddress>& addresses);
 
 /// As gethostname(2).

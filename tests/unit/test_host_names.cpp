@@ -6,10 +6,12 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <initializer_list>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "core/base/host_names.hpp"
+#include "tests/support/descriptors.hpp"
 
 using viaduct::HostAddress;
 using viaduct::is_this_host;
@@ -59,6 +61,15 @@ TEST_CASE("host names: the loopback network is this host, other addresses are no
     CHECK_FALSE(is_this_host({documentation}));
     CHECK_FALSE(is_this_host({address({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2})}));
     CHECK(is_this_host({documentation, address({127, 0, 0, 1})}));
+
+    const bool can_tell = viaduct::testing::without_descriptors([] {
+        try {
+            return is_this_host({documentation}), true;
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+    });
+    CHECK_FALSE(can_tell);
 }
 
 TEST_CASE("host names: this host has the name that the system gives it") {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,9 +11,11 @@
 #include "backends/loopback/doorbell.hpp"
 #include "backends/loopback/layout.hpp"
 #include "backends/loopback/spare_segment.hpp"
+#include "tests/support/descriptors.hpp"
 
 using namespace viaduct;
 using namespace viaduct::loopback;
+using viaduct::testing::without_descriptors;
 
 namespace {
 
@@ -22,19 +23,6 @@ ino_t inode_of(const NewSegment& segment) {
     struct stat info {};
     REQUIRE(fstat(segment.fd.get(), &info) == 0);
     return info.st_ino;
-}
-
-/// Calls `work` while the process can open no descriptors. It may check nothing: Catch2's checks under
-/// UndefinedBehaviorSanitizer open a pipe.
-template <class Work>
-auto without_descriptors(Work work) {
-    rlimit before{};
-    REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
-    const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
-    REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    const auto result = work();
-    setrlimit(RLIMIT_NOFILE, &before);
-    return result;
 }
 
 }  // namespace
