@@ -39,7 +39,7 @@ CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueI
 }
 
 CompletionQueue::~CompletionQueue() {
-    if (channel_ != nullptr) channel_->take_back_event(*this);
+    if (channel_ != nullptr) channel_->part(*this);
     if (is(armed)) device_.agent().sleep_ends();
     device_.completion_queue_closed();
 }

@@ -19,7 +19,7 @@ CompletionQueue::CompletionQueue(Device& device, const backend::CompletionQueueI
 
 CompletionQueue::~CompletionQueue() {
     const Node::Guard guard(node_);
-    if (channel_ != nullptr) channel_->take_back_event(*this);
+    if (channel_ != nullptr) channel_->part(*this);
     if (armed_) node_.agent().sleep_ends();
     device_.completion_queue_closed();
 }

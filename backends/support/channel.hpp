@@ -20,8 +20,22 @@ public:
         return Status(Code::WouldBlock, "no event is pending");
     }
 
-    /// Permanently makes room for the event of one more queue. Throws std::bad_alloc.
-    void join() { events_.enlarge(++queues_); }
+    /// Makes room for the event of one more queue, until part(). Throws std::bad_alloc.
+    void join() {
+        const std::size_t queues = ++queues_;
+        try {
+            events_.enlarge(queues);
+        } catch (...) {
+            --queues_;
+            throw;
+        }
+    }
+
+    /// The queue is destroyed: takes back its event and what join() has given it.
+    void part(const backend::CompletionQueue& queue) noexcept {
+        take_back_event(queue);
+        --queues_;
+    }
 
     void leave_event(const backend::CompletionQueue& from, std::uint64_t context) noexcept {
         events_.push({&from, context});

@@ -49,4 +49,14 @@ TEST_CASE("channel: a queue takes back its own event only") {
     CHECK(testing::must(channel.take_event()) == 7);
     CHECK(channel.take_event().status().code() == Code::WouldBlock);
     CHECK_FALSE(testing::readable(channel.fd()));
+
+    // The room of a queue that is gone is that of the next one, so a channel does not grow with the number of queues.
+    channel.leave_event(one, 7);
+    channel.part(one);
+    CHECK_FALSE(testing::readable(channel.fd()));
+    channel.join();
+    const IdleQueue next;
+    for (const IdleQueue* queue : {&other, &next, &one}) channel.leave_event(*queue, 8);
+    for (int i = 0; i < 2; ++i) CHECK(testing::must(channel.take_event()) == 8);
+    CHECK(channel.take_event().status().code() == Code::WouldBlock);
 }
