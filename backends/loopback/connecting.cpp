@@ -5,8 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <thread>
-
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/listener.hpp"
@@ -16,7 +14,6 @@
 #include "core/base/address_text.hpp"
 #include "core/base/outcome.hpp"
 #include "core/base/retry.hpp"
-#include "core/base/settings.hpp"
 #include "core/base/wait_until.hpp"
 #include "core/explain.hpp"
 #include "core/log.hpp"
@@ -40,11 +37,7 @@ const Status dropped(Code::Unreachable, "the server dropped the request");
 
 /// How long the thread that connects spins for the answer: twice as long as other waits, because the listener has to
 /// wake up first.
-std::chrono::microseconds spin_time() {
-    static const unsigned usual =
-        number_setting(spin_setting).value_or(std::thread::hardware_concurrency() > 1 ? 50 : 0);
-    return 2 * std::chrono::microseconds(usual);
-}
+std::chrono::nanoseconds answer_spin_time() noexcept { return 2 * spin_time(); }
 
 }  // namespace
 
@@ -185,7 +178,7 @@ bool Connection::is_answered_soon() noexcept {
         return false;
     device_.spare_segment().prepare();
     pollfd answer{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-    const auto spin_end = std::min(Deadline::after(spin_time()), attempt_->parameters.deadline);
+    const auto spin_end = std::min(Deadline::after(answer_spin_time()), attempt_->parameters.deadline);
     bool answered = false;
     while (!answered && !spin_end.passed()) answered = poll(&answer, 1, 0) != 0;
     device_.answer_spin().answered(answered);
