@@ -104,7 +104,8 @@ private:
 /// A peer's board as seen by the processes that ring it.
 class RemoteDoorbell {
 public:
-    /// Checks the size, seals and version of the memory from the peer.
+    /// Checks the size and the seals of the memory from the peer, and that the event is an eventfd. The version of the
+    /// memory is that of the handshake.
     static Result<RemoteDoorbell> open(const UniqueFd& memory, UniqueFd event) noexcept;
 
     /// Asks the owner to serve a connection. All earlier stores are visible to the owner when it does.

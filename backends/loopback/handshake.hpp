@@ -26,7 +26,7 @@ enum class MessageType : std::uint32_t {
     Rejected,
     Conflict,
     MapRequest,   ///< requests the file of a region
-    MapReply,     ///< with one descriptor, or none if there is no file
+    MapReply,     ///< with one descriptor; not sent if there is no file
     NoListener,   ///< refused as if there were no listener
     NoResources,  ///< refused because the process lacks descriptors or memory; another attempt may succeed
 };
