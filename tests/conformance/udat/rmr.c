@@ -3,6 +3,8 @@
  */
 #include "scene.h"
 
+#include <netinet/in.h>
+
 #include <dat2/dat_ib_extensions.h>
 
 #pragma weak dat_rmr_create_for_ep
