@@ -93,6 +93,7 @@ bool SendQueue::is_answered(const support::ExecutedSend& executed) noexcept {
 }
 
 void SendQueue::take_answer(support::ExecutedSend& executed) noexcept {
+    completed_ = static_cast<std::uint32_t>(executed.awaited);
     if (answer_of(executed) != Answer::Data) return;
     const Fetch& fetch = fetches_.front();
     executed.code = fetch.code;
@@ -108,11 +109,20 @@ void SendQueue::take_answer(support::ExecutedSend& executed) noexcept {
 
 void SendQueue::attach(Connection& connection) noexcept {
     connection_ = &connection;
+    completed_ = 0;
     end_drain();
 }
 
+/// The refused request is the one after those that the peer has executed. It may be complete, as those are that need no
+/// confirmation. Then it is not the oldest one without an answer.
 void SendQueue::detach(CompletionCode in_flight, CompletionCode refused) noexcept {
-    if (connection_ != nullptr) retire();
+    if (connection_ != nullptr) {
+        retire();
+        if (refused != CompletionCode::Success && !connection_->is_executed(completed_)) {
+            refused = CompletionCode::Success;
+            in_flight = CompletionCode::Flushed;
+        }
+    }
     flush_all(in_flight, refused);
     connection_ = nullptr;
 }

@@ -53,7 +53,7 @@ public:
     void take_refusal(std::uint32_t request, CompletionCode code) noexcept;
 
     /// Completes the remaining requests: with `in_flight` if the peer may have received them, otherwise with Flushed.
-    /// `refused`: how the oldest request without an answer completes, unless it is Success.
+    /// `refused`: why the peer has refused a request, or Success.
     void detach(CompletionCode in_flight, CompletionCode refused) noexcept;
 
 private:
@@ -112,7 +112,8 @@ private:
     const std::shared_ptr<WorkCount> count_;
     Connection* connection_ = nullptr;
     support::OutgoingTraffic<Way::Frame, Way::Frame> traffic_;
-    Fifo<Fetch> fetches_;  // of the executed requests that fetch
+    Fifo<Fetch> fetches_;          // of the executed requests that fetch
+    std::uint32_t completed_ = 0;  // number of the last frame of the last request that has completed
     bool executing_ = false;
 };
 

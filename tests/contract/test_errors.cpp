@@ -460,6 +460,26 @@ TEST_CASE_METHOD(EveryBackend, "errors: a refused write is reported as the initi
             }
         }
     }
+
+    // A silent refusal is not taken for that of a request behind it, which the peer has to answer.
+    for (const Opcode opcode : {Opcode::AtomicWrite, Opcode::RdmaRead}) {
+        CAPTURE(static_cast<int>(opcode));
+        Connection connection(near, far,
+                              {.reliability = Reliability::ReliableDelivery, .refused_write = RefusedWrite::Silent});
+        const Buffer mine(near, 64);
+        const Buffer closed(far, 64, Memory::Heap, {});
+        const Buffer theirs(far, 64);
+        const Sge from = mine.sge();
+        const Sge word = mine.sge(0, 8);
+        std::size_t posted = 0;
+        must(connection.client.endpoint->post_send(
+            std::array{write_of(1, from, closed.remote()),
+                       SendRequest{.context = 2, .opcode = opcode, .remote = theirs.remote(), .sges = {&word, 1}}},
+            posted));
+        CHECK(connection.client.sent().code == CompletionCode::Success);
+        CHECK(connection.client.sent().code == CompletionCode::Flushed);
+        CHECK(connection.client.lost());
+    }
 }
 
 TEST_CASE_METHOD(EveryBackend, "errors: an unsignaled write that is refused silently leaves no completion") {
