@@ -221,7 +221,10 @@ bool ReceiveQueue::confirm_as_owner() noexcept {
     return true;
 }
 
-/// Receives what has arrived. For a consumer that polls, stops when it has got as many completions as it asked for.
+/// Receives what has arrived. For a consumer that polls, stops when it has got as many completions as it asked for. A
+/// peer may write slots as fast as they are received, so this ends after a lap: everything that the ring held before
+/// the call. Later slots are found like those that arrive after the call, because their producer rang if it was asked
+/// to.
 void ReceiveQueue::progress() noexcept {
     lock().assume_held();
     if (is(stopped) || !ring_.has_arrived(ring_.front())) {
@@ -229,13 +232,14 @@ void ReceiveQueue::progress() noexcept {
         return;
     }
     std::uint8_t seen = 0;  // the flags of all slots
+    std::uint32_t left = wire::slot_count;
     do {
         if (special_ == 0 && receive_delivered(seen)) continue;
         const wire::Slot& slot = ring_.front();
         const std::uint8_t flags = read_once(slot.flags);
         if (!receive(slot)) break;
         seen |= flags;
-    } while (!completions_.is_output_full() && ring_.has_arrived(ring_.front()));
+    } while (--left != 0 && !completions_.is_output_full() && ring_.has_arrived(ring_.front()));
     confirm_if_due(seen);
 }
 
