@@ -8,8 +8,8 @@
 
 namespace viaduct::loopback {
 
-/// Finds the memfd that the range is mapped from. Without a descriptor: peers cannot map the same memory. Takes
-/// milliseconds in a process with thousands of descriptors.
-BackingFile find_file_of(const void* address, std::uint64_t length);
+/// Finds the memfd that the range is mapped from. NoResources: it is not known, for instance because no descriptor is
+/// free. Other errors: peers cannot map the same memory. Takes milliseconds in a process with thousands of descriptors.
+Result<BackingFile> find_file_of(const void* address, std::uint64_t length);
 
 }  // namespace viaduct::loopback

@@ -93,6 +93,7 @@ bool Peer::probe() noexcept {
 bool Peer::should_request(std::uint32_t key) {
     const LockGuard lock(mutex_);
     Wanted& place = wanted_[key % wanted_.size()];
+    if (place.key == key && place.awaited) return ++place.accesses % ask_again_after == 0;
     if (place.key != 0 && region(place.key)) return false;  // already requested, or the place is used by another region
     place = {.key = key, .awaited = true};
     return true;

@@ -82,8 +82,9 @@ public:
         return mapping->local + offset;
     }
 
-    /// Returns true once for each key that may get a place in the cache; the caller then requests the file. If its
-    /// place is used by another region that still exists, a region is accessed by slower methods.
+    /// Returns true for a key that may get a place in the cache; the caller then requests the file. Returns true again
+    /// after many calls without an answer: the peer may have been short of descriptors. If its place is used by another
+    /// region that still exists, a region is accessed by slower methods.
     bool should_request(std::uint32_t key);
 
     /// Maps the file that the peer sent, if it was requested, matches the table and can never shrink. Returns the
@@ -102,11 +103,13 @@ public:
 
 private:
     static constexpr std::size_t max_mappings = 1024;
+    static constexpr std::uint32_t ask_again_after = 4096;  // accesses, by slower methods
     /// Per process. More than the memory of a host, but a small part of an address space of 128 TiB.
     static constexpr std::uint64_t max_mapped_bytes = std::uint64_t{1} << 40;
     struct Wanted {
         std::uint32_t key = 0;
-        bool awaited = false;  ///< requested but not answered
+        bool awaited = false;        ///< requested but not answered
+        std::uint32_t accesses = 0;  ///< since the first request
     };
     using Copy = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
     Status copy(Copy how, std::uint64_t& word, std::uint64_t canary, std::uint64_t address,

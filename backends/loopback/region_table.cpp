@@ -97,15 +97,16 @@ std::optional<BackingFile> OwnRegionTable::backing(std::uint32_t key) {
         const LockGuard lock(*mutex_);
         if (const auto known = files_.find(key); known != files_.end()) return duplicate(known->second);
     }
-    BackingFile file = find_file_of(reinterpret_cast<const void*>(region->base), region->length);
+    auto file = find_file_of(reinterpret_cast<const void*>(region->base), region->length);
+    if (file.status().code() == Code::NoResources) return std::nullopt;  // the peer may ask again
     const LockGuard lock(*mutex_);
     wire::RegionEntry& slot = entry(key);
     if (slot.key.load(std::memory_order_relaxed) != key) return std::nullopt;  // removed during the search
-    if (!file.fd) {
+    if (!file.ok()) {
         slot.rights.fetch_and(~std::uint64_t{wire::region_flags::mappable});
         return std::nullopt;
     }
-    return duplicate(files_.try_emplace(key, std::move(file)).first->second);
+    return duplicate(files_.try_emplace(key, std::move(*file)).first->second);
 }
 
 }  // namespace viaduct::loopback

@@ -62,7 +62,7 @@ public:
 
     /// Returns a duplicate of the descriptor of a region's file, for a peer that wants to map it. Finds the file on
     /// first use, because the search takes as long as the process has descriptors. If there is none, the region is not
-    /// mappable any more. Throws std::bad_alloc.
+    /// mappable any more. Nothing or no descriptor: there is none, or it cannot be passed now. Throws std::bad_alloc.
     std::optional<BackingFile> backing(std::uint32_t key);
 
 private:

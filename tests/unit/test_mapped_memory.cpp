@@ -5,8 +5,10 @@
 #include <array>
 #include <catch2/catch.hpp>
 
+#include "backends/loopback/region_table.hpp"
 #include "backends/support/mapped_memory.hpp"
 #include "backends/support/memory_map.hpp"
+#include "tests/support/descriptors.hpp"
 #include "tests/support/mapped_file.hpp"
 #include "tests/support/rig.hpp"
 #include "viaduct/shareable_memory.hpp"
@@ -101,4 +103,10 @@ TEST_CASE("memory_map: distinguishes files") {
     REQUIRE(of_memfd.ok());
     CHECK(of_memfd->one_memfd);
     CHECK(support::is_memfd(of_memfd->first));
+
+    // That no descriptor is free does not mean that a region has no file.
+    auto regions = testing::must(loopback::OwnRegionTable::create());
+    const std::uint32_t key = testing::must(regions.add(shareable.data(), 4096, *of_memfd, 1, {}));
+    CHECK_FALSE(testing::without_descriptors([&] { return regions.backing(key).has_value(); }));
+    CHECK(regions.backing(key).has_value());
 }
