@@ -58,6 +58,7 @@ struct Connection::Attempt {
 
     // Peer-to-peer model, if this side was first: connecting peers, and requests that belong to another pair.
     std::optional<PendingConnections> pending;
+    bool resting = false;  // they are accepted when the system may have resources again
     std::vector<std::unique_ptr<ConnectionRequest>> deferred;
 };
 
@@ -310,10 +311,19 @@ void Connection::begin(const ConnectionEvent& event, Status status, bool hung_up
     if (hung_up) owner_->endpoint->peer_hung_up(*this);
 }
 
+/// A peer cannot be accepted, for instance as the system has no memory for that. Its socket stays readable, so the
+/// agent does not look at it for a moment.
+void Connection::rest() {
+    device_.agent().call_at(attempt_->retry.next(), *this);
+    device_.agent().pause(attempt_->pending->fd(), true);
+    attempt_->resting = true;
+}
+
 void Connection::take_peer_requests() {
     while (true) {
         auto accepted = attempt_->pending->next();
-        if (!accepted.ok()) return;
+        if (accepted.status().code() == Code::WouldBlock) return;
+        if (!accepted.ok()) return rest();
         auto request = ConnectionRequest::take(device_, std::move(accepted->first), std::move(accepted->second));
         if (!request.ok()) continue;
         ConnectionRequest& peer = **request;
@@ -341,9 +351,13 @@ void Connection::on_deadline() noexcept {
     if (attempt_ != nullptr) run_step([this]() VIADUCT_REQUIRES(owner_->mutex) { check_time(); });
 }
 
-/// Asks again, or ends the attempt if the deadline has passed.
+/// Asks or looks again, or ends the attempt if the deadline has passed.
 void Connection::check_time() {
     const bool late = attempt_->parameters.deadline.passed();
+    if (std::exchange(attempt_->resting, false) && !late) {
+        device_.agent().pause(attempt_->pending->fd(), false);
+        return device_.agent().call_at(attempt_->parameters.deadline, *this);
+    }
     if (attempt_->pausing && !(late && (attempt_->peer_to_peer || attempt_->may_hang_up == 0))) {
         owner_->endpoint->count_retry();
         if (const Status status = attempt(); !status.ok()) fail(status);

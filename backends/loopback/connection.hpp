@@ -145,6 +145,7 @@ private:
     void answer_hung_up() VIADUCT_REQUIRES(owner_->mutex);
     void server_lacks_resources() VIADUCT_REQUIRES(owner_->mutex);
     bool may_still_answer() noexcept VIADUCT_REQUIRES(owner_->mutex);
+    void rest() VIADUCT_REQUIRES(owner_->mutex);
     void take_peer_requests() VIADUCT_REQUIRES(owner_->mutex);
     void established_with(Handshake& handshake) VIADUCT_REQUIRES(owner_->mutex);
     void begin(const ConnectionEvent& event, Status status, bool hung_up) VIADUCT_REQUIRES(owner_->mutex);
