@@ -51,7 +51,7 @@ public:
 
     /// The common case of read_consumed(): returns whether the peer's slots tell that all is consumed.
     bool read_all_consumed() noexcept {
-        if (opposite_->told_consumed() != next_) return false;
+        if (told_consumed() != next_) return false;
         set_consumed(next_);
         return true;
     }
@@ -164,14 +164,19 @@ private:
         return offset != 0 || area_tail_ >= size;
     }
     [[gnu::noinline]] bool await_range(std::uint32_t size, std::uint32_t& offset) noexcept;
+    std::uint64_t told_consumed() const noexcept { return opposite_->told_consumed() + told_lack_; }
+    void correct_told() noexcept;
     bool is_room_coming() noexcept;
 
     Ring ring_;
     const RingConsumer* opposite_ = nullptr;
     std::uint64_t next_ = 0;
-    std::uint64_t consumed_ = 0;  // the number of slots known to be consumed
-    std::uint32_t sent_ = 0;      // the number of messages sent that consume a receive
-    std::uint32_t credit_ = 0;    // the number of receives known to be posted
+    std::uint64_t consumed_ = 0;   // the number of slots known to be consumed
+    std::uint64_t told_lack_ = 0;  // what opposite_->told_consumed() lacks, a multiple of 2^16
+    std::uint32_t mark_ = 0;       // the position of the other direction at some time; see correct_told()
+    std::uint64_t consumed_at_mark_ = 0;
+    std::uint32_t sent_ = 0;    // the number of messages sent that consume a receive
+    std::uint32_t credit_ = 0;  // the number of receives known to be posted
     std::uint32_t area_head_ = 0;
     std::uint32_t area_tail_ = 0;
     bool waiting_ = false;

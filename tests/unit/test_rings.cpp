@@ -232,6 +232,24 @@ TEST_CASE("rings: 16-bit counts in slots confirm more than 2^16 slots") {
         }
     }
     CHECK(rings.segment->directions[0].consumer.consumed == 0);  // the line was never needed
+
+    // After as many slots in one direction, those of the other one soon suffice again.
+    const auto send_one = [&] {
+        REQUIRE(rings.producer.find_slot());
+        rings.send();
+        rings.receive();
+        if (rings.owes) rings.consumer.confirm();
+    };
+    for (std::uint32_t i = 0; i < 200'000; ++i) send_one();
+    for (std::uint32_t i = 0; i < 3 * wire::slot_count; ++i) {
+        send_one();
+        rings.answer();
+        rings.producer.read_consumed();
+    }
+    send_one();
+    CHECK_FALSE(rings.producer.read_all_consumed());
+    rings.answer();
+    CHECK(rings.producer.read_all_consumed());
 }
 
 TEST_CASE("rings: one ring begins near its end; the first slots of both are in the page of the control lines") {
