@@ -184,6 +184,11 @@ DAT_RETURN Ep::accept(Cr& cr, const PrivateData& private_data) {
 
 DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
     counters.add(DCNT_EP_DISCONNECT);
+    // Another thread may be about to connect the endpoint, which this call does not prevent.
+    if (const EndpointState before = state(); before == EndpointState::Unconnected ||
+                                              before == EndpointState::Reserved ||
+                                              before == EndpointState::TentativePending)
+        return wrong_state();
     {
         const LockGuard lock(events_lock_);
         if (progress_ == Progress::Connecting) progress_ = Progress::Cancelled;
