@@ -29,7 +29,11 @@ bool allows(const Lmr& lmr, int privileges) noexcept {
 }  // namespace
 
 Rmr::Rmr(Pz& pz, DAT_RMR_SCOPE scope, std::unique_ptr<MemoryWindow> window)
-    : Object(pz.ia(), pz.ia().provider(), handle_type), pz_(&pz), scope_(scope), window_(std::move(window)) {}
+    : Object(pz.ia(), pz.ia().provider(), handle_type),
+      pz_(&pz),
+      scope_(scope),
+      window_(std::move(window)),
+      binding_{.context = window_->key()} {}
 
 Rmr::~Rmr() {
     window_ = nullptr;
@@ -63,26 +67,28 @@ DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAG
         (void)binds.remove(number, false);
         return result;
     }
-    is_bound_ = lmr != nullptr;
-    triplet_ = triplet;
-    privileges_ = privileges;
     context = window_->key();
+    const LockGuard lock(lock_);
+    binding_ = {.exists = lmr != nullptr, .triplet = triplet, .privileges = privileges, .context = context};
     return success;
 }
 
 std::optional<DAT_LMR_CONTEXT> Rmr::find(const DAT_RMR_TRIPLET& part) const noexcept {
-    const DAT_VADDR offset = part.virtual_address - triplet_.virtual_address;
-    const bool inside = offset <= triplet_.segment_length && part.segment_length <= triplet_.segment_length - offset;
-    if (!is_bound_ || part.rmr_context != window_->key() || !inside) return std::nullopt;
-    return triplet_.lmr_context;
+    const Binding now = binding();  // another thread may be changing it
+    const DAT_LMR_TRIPLET& whole = now.triplet;
+    const DAT_VADDR offset = part.virtual_address - whole.virtual_address;
+    const bool inside = offset <= whole.segment_length && part.segment_length <= whole.segment_length - offset;
+    if (!now.exists || part.rmr_context != now.context || !inside) return std::nullopt;
+    return whole.lmr_context;
 }
 
 void Rmr::query(DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM& param) const noexcept {
+    const Binding now = binding();
     if ((mask & DAT_RMR_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
     if ((mask & DAT_RMR_FIELD_PZ_HANDLE) != 0) param.pz_handle = pz_.handle();
-    if ((mask & DAT_RMR_FIELD_LMR_TRIPLET) != 0) param.lmr_triplet = triplet_;
-    if ((mask & DAT_RMR_FIELD_MEM_PRIV) != 0) param.mem_priv = privileges_;
-    if ((mask & DAT_RMR_FIELD_RMR_CONTEXT) != 0) param.rmr_context = window_->key();
+    if ((mask & DAT_RMR_FIELD_LMR_TRIPLET) != 0) param.lmr_triplet = now.triplet;
+    if ((mask & DAT_RMR_FIELD_MEM_PRIV) != 0) param.mem_priv = now.privileges;
+    if ((mask & DAT_RMR_FIELD_RMR_CONTEXT) != 0) param.rmr_context = now.context;
     if ((mask & DAT_RMR_FIELD_RMR_SCOPE) != 0) param.rmr_scope = scope_;
     if ((mask & DAT_RMR_FIELD_VA_TYPE) != 0) param.va_type = DAT_VA_TYPE_VA;
 }
