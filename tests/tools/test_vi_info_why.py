@@ -326,6 +326,9 @@ def test_why_nobody_at_the_port(info):
 def test_why_a_key_that_cannot_be_used(info):
     info.fails("localhost:1", "device", "the key cannot be used", "key file",
                VIADUCT_BACKEND="tcp", VIADUCT_TCP_KEY_FILE="/etc/passwd")
+    certificate = dict.fromkeys(("VIADUCT_TCP_CERT", "VIADUCT_TCP_KEY", "VIADUCT_TCP_CA"), "/etc/passwd")
+    info.fails("localhost:1", "device", "the certificate cannot be used", "PEM format", VIADUCT_BACKEND="tcp",
+               VIADUCT_TCP_KEY_FILE=key_file(), **certificate)
 
 
 def test_why_the_peer_has_another_key(info):

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "core/base/host_names.hpp"
+#include "core/base/settings.hpp"
 #include "tools/info/info.hpp"
 #include "tools/info/processes.hpp"
 #include "tools/info/settings.hpp"
@@ -27,6 +29,12 @@ constexpr std::chrono::seconds remote_patience{3};
 bool is_set(const char* variable) {
     const char* const value = std::getenv(variable);
     return value != nullptr && *value != '\0';
+}
+
+/// Whether this process has to authenticate with a certificate. A key file has no effect then.
+bool uses_certificate() {
+    return std::ranges::any_of(std::array{"VIADUCT_TCP_CERT", "VIADUCT_TCP_KEY", "VIADUCT_TCP_CA"},
+                               [](const char* variable) { return !setting(variable).empty(); });
 }
 
 /// The variable that selects the backend of the process, for advice.
@@ -206,6 +214,10 @@ private:
         if (status.code() == Code::NoResources)
             return "See ulimit -n for file descriptors and ulimit -l for locked memory.";
         if (device_.provider->name() == "verbs") return "Check the permissions of /dev/infiniband/uverbs*.";
+        if (status.code() == Code::PermissionDenied && uses_certificate())
+            return "The lines above say why. In PEM format, VIADUCT_TCP_CERT is the certificate with its chain, "
+                   "VIADUCT_TCP_KEY its private key, which is not encrypted, and VIADUCT_TCP_CA the authority of the "
+                   "peers.";
         if (status.code() == Code::PermissionDenied)
             return "The lines above say which key file cannot be used. A key file belongs to you or root, has at least "
                    "16 bytes and is not readable by others: (umask 077; head -c 32 /dev/urandom > FILE), on all hosts "
@@ -339,9 +351,13 @@ private:
     std::string advice_on_answer(const Status& answer) const {
         switch (answer.code()) {
             case Code::PermissionDenied:
-                return is_set("VIADUCT_TCP_KEY_FILE")
+                if (uses_certificate())
+                    return "Both ends need a certificate of the authority that the other end has in VIADUCT_TCP_CA: "
+                           "openssl verify -CAfile CA CERT.";
+                return !setting("VIADUCT_TCP_KEY_FILE").empty()
                            ? "Both ends need a copy of the same key file in VIADUCT_TCP_KEY_FILE."
-                           : "Set VIADUCT_TCP_KEY_FILE to a copy of the key of the other end.";
+                           : "Set VIADUCT_TCP_KEY_FILE to a copy of the key of the other end or, if that has a "
+                             "certificate, VIADUCT_TCP_CERT, VIADUCT_TCP_KEY and VIADUCT_TCP_CA.";
             case Code::TimedOut:
                 return "Is the host up, and does a firewall let the port pass? A stopped process does not answer "
                        "either.";
