@@ -239,6 +239,10 @@ def test_dry_run_sets_up_a_shell(tool):
             check(conf.parent == scratch / "viaduct", conf)
             check("\"it's $HOME\" u2.0 nonthreadsafe default " in conf.read_text(), conf.read_text())
         check(len(list((scratch / "viaduct").iterdir())) == 1, "several files for the same adapters")
+        conf.unlink()
+        conf.mkdir()
+        done = subprocess.run(["sh", "-c", f'"$0" {options}', tool.path], capture_output=True, text=True, check=False)
+        check(done.returncode == 2 and f"cannot write '{conf}': Is a directory" in done.stderr, done)
 
 
 def test_adapters_of_any_name(tool):

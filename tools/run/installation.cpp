@@ -13,7 +13,9 @@
 
 #include <fmt/format.h>
 
+#include "core/base/unique_fd.hpp"
 #include "tools/measure/error.hpp"
+#include "tools/run/trace/board.hpp"
 
 namespace viaduct::run {
 namespace {
@@ -46,14 +48,13 @@ fs::path user_directory() {
 /// Written under another name and renamed, so that no program reads a part.
 void write_file(const fs::path& path, const std::string& text) {
     const std::string temporary = fmt::format("{}.{}", path.string(), getpid());
-    const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    bool written = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    const int reason = errno;
-    if (fd >= 0) close(fd);
-    written = written && rename(temporary.c_str(), path.c_str()) == 0;
-    if (written) return;
+    const UniqueFd file(
+        open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    int error = file ? trace::write_all(file.get(), text) : errno;
+    if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+    if (error == 0) return;
     unlink(temporary.c_str());
-    throw Error(fmt::format("cannot write '{}': {}", path.string(), std::strerror(reason)));
+    throw Error(fmt::format("cannot write '{}': {}", path.string(), std::strerror(error)));
 }
 
 std::string quoted(const std::string& text) {
