@@ -103,6 +103,13 @@ void refuse_source(const fs::path& output, const Paths& sources) {
             throw UsageError(fmt::format("{} is a source; only rewrite --in-place changes it", output.string()));
 }
 
+/// Reports whether two names are of one file, which need not exist.
+bool is_same_file(const fs::path& one, const fs::path& other) {
+    std::error_code error;
+    const auto place_of = [&](const fs::path& name) { return fs::weakly_canonical(fs::absolute(name, error), error); };
+    return one == other || fs::equivalent(one, other, error) || (place_of(one) == place_of(other) && !error);
+}
+
 std::optional<port::Trace> trace_of(const options::variables_map& given) {
     if (given.count("trace") == 0) return std::nullopt;
     port::Trace trace;
@@ -128,6 +135,9 @@ std::optional<port::CompileCommands> commands_of(const options::variables_map& g
 
 int scan(const options::variables_map& given) {
     refuse(given, {"output", "in-place", "force"});
+    if (given.count("sarif") != 0 && given.count("html") != 0 &&
+        is_same_file(given["sarif"].as<std::string>(), given["html"].as<std::string>()))
+        throw UsageError("--sarif and --html need different files");
     const std::string target = target_of(given);
     auto trace = trace_of(given);
     const Words paths = words_of(given, "path");

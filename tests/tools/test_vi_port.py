@@ -338,6 +338,10 @@ def test_output_that_is_a_source(tool):
                 content = (files.path / name).read_text()
                 result = tool.run("scan", option, files.path / name, files.path, status=2)
                 check("is a source" in result.stderr and (files.path / name).read_text() == content, result.stderr)
+        output = files.path / "x"
+        for page in output, files.path / ".." / files.path.name / "x":
+            result = tool.run("scan", "--sarif", output, "--html", page, files.path, status=2)
+            check("need different files" in result.stderr and not output.exists(), result.stderr)
         command = ["rewrite", "--to", "rpma", "--force"]
         tool.run(*command, "-o", files.path / "a.c", files.path / "a.c", status=2)
         (files.path / "a.rpma.c").write_text(HELLO)
