@@ -83,15 +83,28 @@ bool RegionTable::may_use(std::uint32_t key, const void* address, std::uint64_t 
 void RegionTable::insert(std::uint32_t key, const Entry& entry) {
     const LockGuard lock(mutex_);
     entries_[key] = entry;
-    if (entry.sealed || entry.local_key != key) odd_.fetch_add(1);
+    if (is_odd(key, entry)) odd_.fetch_add(1);
     version_.fetch_add(1);  // last, so that the new version implies the change
+}
+
+/// The table keeps its size, so there is room.
+void RegionTable::replace(std::uint32_t old_key, std::uint32_t key, const Entry& entry) noexcept {
+    const LockGuard lock(mutex_);
+    auto node = entries_.extract(old_key);
+    if (node.empty()) return;
+    if (is_odd(key, entry)) odd_.fetch_add(1);
+    if (is_odd(old_key, node.mapped())) odd_.fetch_sub(1);
+    node.key() = key;
+    node.mapped() = entry;
+    entries_.insert(std::move(node));
+    version_.fetch_add(1);
 }
 
 void RegionTable::erase(std::uint32_t key) noexcept {
     const LockGuard lock(mutex_);
     const auto found = entries_.find(key);
     if (found == entries_.end()) return;
-    if (found->second.sealed || found->second.local_key != key) odd_.fetch_sub(1);
+    if (is_odd(key, found->second)) odd_.fetch_sub(1);
     entries_.erase(found);
     version_.fetch_add(1);
 }
@@ -114,7 +127,7 @@ Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(std::shared_ptr<Nic> 
     auto region = register_pages(domain.get(), address, length, flags);
     if (!region.ok()) return region.status();
     std::unique_ptr<MemoryRegion> made(new MemoryRegion(std::move(nic), std::move(*region)));
-    made->enter(domain, access, flags);
+    made->nic_->regions().insert(made->key(), made->describe(domain, access, flags));
     return made;
 }
 
@@ -123,14 +136,14 @@ MemoryRegion::~MemoryRegion() {
     nic_->regions().erase(key());
 }
 
-void MemoryRegion::enter(const ProtectionDomain& domain, Access access, int flags) {
+RegionTable::Entry MemoryRegion::describe(const ProtectionDomain& domain, Access access, int flags) const noexcept {
     const bool hardware_writes = (flags & IBV_ACCESS_LOCAL_WRITE) != 0;
-    nic_->regions().insert(key(), {.domain = &domain,
-                                   .begin = reinterpret_cast<std::uintptr_t>(region_->addr),
-                                   .length = region_->length,
-                                   .local_key = region_->lkey,
-                                   .writable = hardware_writes && access.local_write,
-                                   .sealed = hardware_writes && !access.local_write});
+    return {.domain = &domain,
+            .begin = reinterpret_cast<std::uintptr_t>(region_->addr),
+            .length = region_->length,
+            .local_key = region_->lkey,
+            .writable = hardware_writes && access.local_write,
+            .sealed = hardware_writes && !access.local_write};
 }
 
 bool MemoryRegion::change_in_place(const ProtectionDomain& domain, int flags) noexcept {
@@ -151,8 +164,7 @@ Status MemoryRegion::modify(const backend::ProtectionDomain& domain, Access acce
             if (!fresh.ok()) return fresh.status();
             old = std::exchange(region_, std::move(*fresh));
         }
-        nic_->regions().erase(old_key);
-        enter(wanted, access, flags);
+        nic_->regions().replace(old_key, key(), describe(wanted, access, flags));
         return {};
     });
 }

@@ -58,7 +58,14 @@ public:
     void insert(std::uint32_t key, const Entry& entry);
     void erase(std::uint32_t key) noexcept;
 
+    /// Changes a region of the table, and its key.
+    void replace(std::uint32_t old_key, std::uint32_t key, const Entry& entry) noexcept;
+
 private:
+    static bool is_odd(std::uint32_t key, const Entry& entry) noexcept {
+        return entry.sealed || entry.local_key != key;
+    }
+
     mutable SharedMutex mutex_;
     std::unordered_map<std::uint32_t, Entry> entries_ VIADUCT_GUARDED_BY(mutex_);
     std::atomic<std::uint32_t> odd_{0};  // number of regions whose key or access differs from that in the hardware
@@ -133,7 +140,7 @@ private:
 
     static std::uint32_t key_of(const ibv_mr& region) noexcept { return region.rkey != 0 ? region.rkey : region.lkey; }
     bool change_in_place(const ProtectionDomain& domain, int flags) noexcept;
-    void enter(const ProtectionDomain& domain, Access access, int flags);
+    RegionTable::Entry describe(const ProtectionDomain& domain, Access access, int flags) const noexcept;
 
     std::shared_ptr<Nic> nic_;
     RegionOwner region_;
