@@ -106,7 +106,7 @@ TEST_CASE("memory_map: distinguishes files") {
 
     // That no descriptor is free does not mean that a region has no file.
     auto regions = testing::must(loopback::OwnRegionTable::create());
-    const std::uint32_t key = testing::must(regions.add(shareable.data(), 4096, *of_memfd, 1, {}));
+    const std::uint32_t key = testing::must(regions.add(shareable.data(), 4096, *of_memfd, 1, {.remote_read = true}));
     CHECK_FALSE(testing::without_descriptors([&] { return regions.backing(key).has_value(); }));
     CHECK(regions.backing(key).has_value());
 }
