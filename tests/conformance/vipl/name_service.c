@@ -107,7 +107,7 @@ static void expect_no_name_service(void) {
     CHECK_RC(VipNSGetHostByAddr(nic, &address.address, name, &length), VIP_ERROR_NAMESERVICE);
 }
 
-TEST(not_initialised) {
+TEST(not_initialized) {
     open_nic();
     expect_no_name_service();
     CHECK_RC(VipNSInit(nic, NULL), VIP_SUCCESS);
