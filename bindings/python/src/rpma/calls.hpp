@@ -177,6 +177,9 @@ Objects objects_among(FromPython<Inputs>... inputs) noexcept {
     return objects;
 }
 
+/// For a call that always takes longer than releasing the GIL.
+constexpr std::size_t takes_long = SIZE_MAX - 1;
+
 /// Defines a function whose arguments are all inputs. That with the number `length` is the length of data that the call
 /// may copy.
 template <std::size_t length = SIZE_MAX, class... Inputs, class... Names>
@@ -186,7 +189,7 @@ void bind_call(py::module_& module, const char* name, int (*call)(Inputs...), Na
         [name, call](FromPython<Inputs>... inputs) {
             const Objects objects = objects_among<Inputs...>(inputs...);
             const auto make = [&] { return call(to_c<Inputs>(inputs)...); };
-            bool is_quick = true;
+            bool is_quick = length != takes_long;
             if constexpr (length < sizeof...(inputs)) is_quick = std::get<length>(std::tie(inputs...)) <= quick_length;
             check(name, is_quick ? quick(objects, make) : unlocked(objects, make));
         },

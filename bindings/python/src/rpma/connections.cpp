@@ -75,11 +75,6 @@ py::tuple conn_wait(Handle conn, Int flags, Seconds timeout) {
     return py::make_tuple(cq, is_rcq);
 }
 
-void conn_disconnect(Handle conn) {
-    check("rpma_conn_disconnect",
-          unlocked({.used = {conn}}, [=] { return rpma_conn_disconnect(pointer<rpma_conn>(conn)); }));
-}
-
 /// The completion queues of a connection are destroyed with it.
 void conn_delete(Handle conn) {
     auto* ended = pointer<rpma_conn>(conn);
@@ -129,7 +124,7 @@ void bind_connections(py::module_& module) {
     bind_getter(module, "rpma_conn_get_rcq", &rpma_conn_get_rcq, "conn");
     module.def("rpma_conn_wait", &conn_wait, py::arg("conn"), py::arg("flags") = 0, py::arg("timeout") = py::none());
     bind_getter(module, "rpma_conn_get_compl_fd", &rpma_conn_get_compl_fd, "conn");
-    module.def("rpma_conn_disconnect", &conn_disconnect, py::arg("conn"));
+    bind_call<takes_long>(module, "rpma_conn_disconnect", &rpma_conn_disconnect, "conn");
     module.def("rpma_conn_delete", &conn_delete, py::arg("conn"));
 
     bind_output(module, "rpma_srq_new", &rpma_srq_new, "peer", "cfg");

@@ -18,7 +18,6 @@ struct Number {
 };
 
 using Int = Number<int>;
-using Uint32 = Number<std::uint32_t>;
 using Size = Number<std::size_t>;
 using Context = Number<std::uint64_t>;
 
