@@ -145,30 +145,19 @@ private:
     /// Whether a declaration is the program's own, and not one of an API: a variable, a parameter or a type inside a
     /// function, a member of a namespace or a class, or a static function or variable.
     bool is_own(CXCursor declaration) const {
+        constexpr std::array<CXCursorKind, 3> tags = {CXCursor_StructDecl, CXCursor_UnionDecl, CXCursor_EnumDecl};
         constexpr std::array<CXCursorKind, 6> members_of = {CXCursor_Namespace,  CXCursor_ClassDecl,
                                                             CXCursor_StructDecl, CXCursor_UnionDecl,
                                                             CXCursor_CXXMethod,  CXCursor_ClassTemplate};
         CXCursor parent = clang_getCursorSemanticParent(declaration);
         if (clang_getCursorKind(parent) == CXCursor_EnumDecl) parent = clang_getCursorSemanticParent(parent);
-        if (among_kinds(members_of, clang_getCursorKind(parent))) return true;
+        if (among(members_of, clang_getCursorKind(parent))) return true;
         const CXLinkageKind linkage = clang_getCursorLinkage(declaration);
-        if (clang_getCursorKind(parent) == CXCursor_FunctionDecl)
-            return linkage != CXLinkage_External && (!is_tag(declaration) || is_defined(declaration));
+        // Of a structure, there may be only the mention, as in the parameters of a function.
+        const bool is_mention = among(tags, clang_getCursorKind(declaration)) &&
+                                clang_Cursor_isNull(clang_getCursorDefinition(declaration)) != 0;
+        if (clang_getCursorKind(parent) == CXCursor_FunctionDecl) return linkage != CXLinkage_External && !is_mention;
         return linkage == CXLinkage_Internal && is_in_main_file(declaration);
-    }
-
-    bool is_tag(CXCursor declaration) const {
-        constexpr std::array<CXCursorKind, 3> tags = {CXCursor_StructDecl, CXCursor_UnionDecl, CXCursor_EnumDecl};
-        return among_kinds(tags, clang_getCursorKind(declaration));
-    }
-
-    /// Whether there is more than the mention of a structure, as in the parameters of a function.
-    bool is_defined(CXCursor declaration) const {
-        return clang_Cursor_isNull(clang_getCursorDefinition(declaration)) == 0;
-    }
-
-    static bool among_kinds(const auto& kinds, CXCursorKind kind) {
-        return std::ranges::find(kinds, kind) != kinds.end();
     }
 
     std::string_view source_;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <boost/algorithm/string.hpp>
 
 #include "tools/port/call.hpp"
 #include "tools/port/context.hpp"
@@ -32,20 +33,13 @@ struct Edit {
     std::string text;
 };
 
-std::string_view trim(std::string_view text) {
-    const std::size_t first = text.find_first_not_of(' ');
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
+using Words = std::vector<std::string>;
 
-std::vector<std::string_view> split_arguments(std::string_view pattern) {
-    std::vector<std::string_view> parts;
-    while (true) {
-        const std::size_t comma = pattern.find(',');
-        parts.push_back(trim(pattern.substr(0, comma)));
-        if (comma == std::string_view::npos) return parts;
-        pattern.remove_prefix(comma + 1);
-    }
+Words split_arguments(const std::string& pattern) {
+    Words parts;
+    boost::split(parts, pattern, boost::is_any_of(","));
+    for (auto& part : parts) boost::trim(part);
+    return parts;
 }
 
 /// Whether an expression can be the operand of & and does nothing.
@@ -73,8 +67,6 @@ bool is_header(std::string_view path) {
     constexpr std::array<std::string_view, 6> suffixes = {"c", "C", "cc", "cpp", "cxx", "c++"};
     return !among(suffixes, suffix_of(path));
 }
-
-using Words = std::vector<std::string>;
 
 class Rewriter {
 public:
@@ -179,8 +171,7 @@ private:
 
     /// The arguments of a call for a pattern such as "&$1, NULL, $2". Nothing if it is another call, or if an argument
     /// that does something would be lost.
-    static std::optional<Arguments> match(const Call& call, const std::vector<std::string_view>& pattern,
-                                          std::string_view to) {
+    static std::optional<Arguments> match(const Call& call, const Words& pattern, std::string_view to) {
         if (call.arguments.size() != pattern.size()) return std::nullopt;
         Arguments arguments;
         for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -438,10 +429,7 @@ private:
         return after != edits_.begin() && std::prev(after)->end > offset;
     }
 
-    static std::string safe(std::string text) {
-        for (std::size_t i = text.find("*/"); i != std::string::npos; i = text.find("*/")) text.replace(i, 2, "* /");
-        return text;
-    }
+    static std::string safe(const std::string& text) { return boost::replace_all_copy(text, "*/", "* /"); }
 
     std::string indentation(std::size_t start) const {
         const std::size_t end = std::min(source_.find_first_not_of(" \t", start), source_.size());

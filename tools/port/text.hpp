@@ -7,6 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <boost/algorithm/string/case_conv.hpp>
+
 #include "tools/text.hpp"
 
 namespace viaduct::port {
@@ -14,25 +18,12 @@ namespace viaduct::port {
 using tools::printable;
 
 inline std::string join(const std::vector<std::string>& words, std::string_view separator = ", ") {
-    std::string joined;
-    for (const auto& word : words) {
-        if (!joined.empty()) joined += separator;
-        joined += word;
-    }
-    return joined;
+    return fmt::format("{}", fmt::join(words, separator));
 }
 
 /// A text with small letters instead of capital ones.
-inline std::string lower(std::string_view text) {
-    std::string result(text);
-    for (char& c : result)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-    return result;
-}
+inline std::string lower(std::string_view text) { return boost::to_lower_copy(std::string(text)); }
 
-template <class Words>
-bool among(const Words& words, std::string_view word) {
-    return std::ranges::find(words, word) != words.end();
-}
+bool among(const auto& values, const auto& value) { return std::ranges::find(values, value) != values.end(); }
 
 }  // namespace viaduct::port
