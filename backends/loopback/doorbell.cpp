@@ -32,17 +32,15 @@ void ring_board(wire::DoorbellBoard& board, int event_fd, std::uint32_t number) 
 
 }  // namespace
 
-Result<UniqueFd> create_memfd(const char* name, std::size_t size) noexcept {
+Result<SharedMemory> SharedMemory::create(const char* name, std::size_t size, bool owner_writes_only) noexcept {
     UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!fd) return Status::from_errno(errno, "memfd_create");
     if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return Status::from_errno(errno, "ftruncate of a memfd");
-    return fd;
-}
-
-Status seal_memfd(int fd, bool owner_writes_only) noexcept {
+    auto mapping = Mapping::map(fd.get(), size, PROT_READ | PROT_WRITE);
+    if (!mapping.ok()) return mapping.status();
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | (owner_writes_only ? F_SEAL_FUTURE_WRITE : 0);
-    if (fcntl(fd, F_ADD_SEALS, seals) != 0) return Status::from_errno(errno, "sealing of a memfd");
-    return {};
+    if (fcntl(fd.get(), F_ADD_SEALS, seals) != 0) return Status::from_errno(errno, "sealing of a memfd");
+    return SharedMemory{.fd = std::move(fd), .mapping = std::move(*mapping)};
 }
 
 bool cannot_shrink(int fd) noexcept {
@@ -58,15 +56,11 @@ bool is_sealed_memfd(int fd, std::size_t size) noexcept {
 
 Result<std::shared_ptr<DoorbellBoard>> DoorbellBoard::create() {
     auto board = std::make_shared<DoorbellBoard>();
-    auto memory = create_memfd("viaduct-doorbell", sizeof(wire::DoorbellBoard));
+    auto memory = SharedMemory::create("viaduct-doorbell", sizeof(wire::DoorbellBoard), false);
     if (!memory.ok()) return memory.status();
-    auto mapping = Mapping::map(memory->get(), sizeof(wire::DoorbellBoard), PROT_READ | PROT_WRITE);
-    if (!mapping.ok()) return mapping.status();
-    if (const Status status = seal_memfd(memory->get(), false); !status.ok()) return status;
     board->event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!board->event_) return Status::from_errno(errno, "eventfd");
     board->memory_ = std::move(*memory);
-    board->mapping_ = std::move(*mapping);
     board->bits().magic = wire::magic;
     board->bits().version = wire::version;
     return board;

@@ -21,22 +21,30 @@ namespace viaduct::loopback {
 
 class Doorbells;
 
+/// A memfd of fixed size that this process can write to.
+struct SharedMemory {
+    /// `owner_writes_only` prevents other processes from mapping it writable.
+    static Result<SharedMemory> create(const char* name, std::size_t size, bool owner_writes_only) noexcept;
+
+    UniqueFd fd;
+    Mapping mapping;
+};
+
 /// A doorbell board as its owner uses it.
 class DoorbellBoard {
 public:
     static Result<std::shared_ptr<DoorbellBoard>> create();  ///< throws std::bad_alloc
     ~DoorbellBoard();
 
-    int memory_fd() const noexcept { return memory_.get(); }
+    int memory_fd() const noexcept { return memory_.fd.get(); }
     int event_fd() const noexcept { return event_.get(); }
 
 private:
     friend class Doorbells;
-    wire::DoorbellBoard& bits() const noexcept { return *mapping_.as<wire::DoorbellBoard>(); }
+    wire::DoorbellBoard& bits() const noexcept { return *memory_.mapping.as<wire::DoorbellBoard>(); }
 
-    UniqueFd memory_;
+    SharedMemory memory_;
     UniqueFd event_;
-    Mapping mapping_;
     Doorbells* owner_ = nullptr;
     std::uint64_t id_ = 0;
 };
@@ -116,10 +124,6 @@ private:
     UniqueFd event_;
     wire::DoorbellBoard* board_ = nullptr;
 };
-
-/// A memfd of fixed size. `owner_writes_only` prevents other processes from mapping it writable.
-Result<UniqueFd> create_memfd(const char* name, std::size_t size) noexcept;
-Status seal_memfd(int fd, bool owner_writes_only) noexcept;
 
 /// Checks that a descriptor is a memfd whose pages cannot be removed. All other files can cause SIGBUS in processes
 /// that map them, and so can a hole in a memfd of huge pages.

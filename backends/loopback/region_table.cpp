@@ -4,7 +4,6 @@
 #include <fcntl.h>
 
 #include "backends/loopback/backing.hpp"
-#include "backends/loopback/doorbell.hpp"
 
 namespace viaduct::loopback {
 namespace {
@@ -18,14 +17,10 @@ std::uint64_t rights_of(std::uint32_t domain, std::uint32_t flags) noexcept {
 }  // namespace
 
 Result<OwnRegionTable> OwnRegionTable::create() {
-    auto memory = create_memfd("viaduct-regions", sizeof(wire::RegionTable));
+    auto memory = SharedMemory::create("viaduct-regions", sizeof(wire::RegionTable), true);
     if (!memory.ok()) return memory.status();
-    auto mapping = Mapping::map(memory->get(), sizeof(wire::RegionTable), PROT_READ | PROT_WRITE);
-    if (!mapping.ok()) return mapping.status();
-    if (const Status status = seal_memfd(memory->get(), true); !status.ok()) return status;
     OwnRegionTable table;
     table.memory_ = std::move(*memory);
-    table.mapping_ = std::move(*mapping);
     return table;
 }
 

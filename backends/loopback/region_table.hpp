@@ -8,8 +8,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "backends/loopback/doorbell.hpp"
 #include "backends/loopback/layout.hpp"
-#include "backends/loopback/mapping.hpp"
 #include "backends/support/memory_map.hpp"
 #include "backends/support/windows.hpp"
 #include "core/base/unique_fd.hpp"
@@ -49,8 +49,8 @@ public:
     /// Throws std::bad_alloc.
     static Result<OwnRegionTable> create();
 
-    int memory_fd() const noexcept { return memory_.get(); }
-    const wire::RegionTable& table() const noexcept { return *mapping_.as<wire::RegionTable>(); }
+    int memory_fd() const noexcept { return memory_.fd.get(); }
+    const wire::RegionTable& table() const noexcept { return *memory_.mapping.as<wire::RegionTable>(); }
 
     std::optional<RegionView> find_region(std::uint32_t key) const noexcept { return look_up(table(), key); }
 
@@ -78,14 +78,13 @@ private:
 
     /// Ends what caches know about the table.
     void start_generation() noexcept VIADUCT_REQUIRES(*mutex_) {
-        mapping_.as<wire::RegionTable>()->generation.fetch_add(1, std::memory_order_release);
+        memory_.mapping.as<wire::RegionTable>()->generation.fetch_add(1, std::memory_order_release);
     }
     wire::RegionEntry& entry(std::uint32_t key) noexcept {
-        return mapping_.as<wire::RegionTable>()->entries[key % wire::max_regions];
+        return memory_.mapping.as<wire::RegionTable>()->entries[key % wire::max_regions];
     }
 
-    UniqueFd memory_;
-    Mapping mapping_;
+    SharedMemory memory_;
     std::unique_ptr<Mutex> mutex_ = std::make_unique<Mutex>();
     // A ring of the free keys, oldest first, so that stale keys are not reused soon.
     std::unique_ptr<std::uint32_t[]> free_ VIADUCT_GUARDED_BY(*mutex_) =

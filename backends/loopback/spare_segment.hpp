@@ -4,33 +4,25 @@
 
 #include <optional>
 
-#include "backends/loopback/mapping.hpp"
-#include "core/base/unique_fd.hpp"
+#include "backends/loopback/doorbell.hpp"
 #include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {
 
-/// The memory of a connection before any peer knows it: the header is set, and everything else is zero.
-struct NewSegment {
-    static Result<NewSegment> create() noexcept;
-
-    UniqueFd fd;
-    Mapping mapping;
-};
-
 /// A segment that is created while a requester waits for an answer, so that the next request does not have to wait for
-/// it. Segments are never used again: a peer may still have them mapped. Thread-safe.
+/// it. No peer knows it: its header is set, and everything else is zero. Segments are never used again: a peer may
+/// still have them mapped. Thread-safe.
 class SpareSegment {
 public:
     /// Returns the spare segment or, if there is none, a new one.
-    Result<NewSegment> take() noexcept;
+    Result<SharedMemory> take() noexcept;
 
     /// Creates the spare segment if there is none. If that fails, take() tries again.
     void prepare() noexcept;
 
 private:
     Mutex mutex_;
-    std::optional<NewSegment> spare_ VIADUCT_GUARDED_BY(mutex_);
+    std::optional<SharedMemory> spare_ VIADUCT_GUARDED_BY(mutex_);
 };
 
 }  // namespace viaduct::loopback

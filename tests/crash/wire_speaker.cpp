@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/crash/wire_speaker.hpp"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstring>
 
-#include "backends/loopback/doorbell.hpp"
 #include "tests/support/rig.hpp"
 
 namespace viaduct::testing {
@@ -51,13 +51,10 @@ void Talk::say(std::span<const Slot> slots) const noexcept {
 }
 
 Speaker::Speaker() : word_(std::make_unique<std::uint64_t>(some_instance)) {
-    board_ = must(create_memfd("hostile-board", sizeof(wire::DoorbellBoard)));
-    must(seal_memfd(board_.get(), false));
+    board_ = must(SharedMemory::create("hostile-board", sizeof(wire::DoorbellBoard), false));
     event_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    table_ = must(create_memfd("hostile-table", sizeof(wire::RegionTable)));
-    regions_ = must(Mapping::map(table_.get(), sizeof(wire::RegionTable), PROT_READ | PROT_WRITE));
-    must(seal_memfd(table_.get(), true));
-    region_table = table_.get();
+    regions_ = must(SharedMemory::create("hostile-table", sizeof(wire::RegionTable), true));
+    region_table = regions_.fd.get();
     instance = {.instance_id = some_instance,
                 .canary_address = reinterpret_cast<std::uint64_t>(word_.get()),
                 .connection = 0,
@@ -88,7 +85,7 @@ HandshakeMessage Speaker::acceptance(const Talk& talk) const {
 void Speaker::accept(Talk& talk, const HandshakeMessage& message) const {
     talk.segment().handshake.store(wire::Handshake::Accepted);
     must(send_message(talk.socket.get(), &message, sizeof message,
-                      std::array{board_.get(), event_.get(), region_table}));
+                      std::array{board_.fd.get(), event_.get(), region_table}));
 }
 
 Talk Speaker::connect(const Address& address) const {
@@ -102,13 +99,13 @@ Talk Speaker::connect(const Address& address) const {
     set_bytes(message.local_host, address.host.span());
     set_bytes(message.remote_host, address.host.span());
     must(send_message(talk.socket.get(), &message, sizeof message,
-                      std::array{segment.get(), board_.get(), event_.get(), region_table}));
+                      std::array{segment.get(), board_.fd.get(), event_.get(), region_table}));
     talk.heard = hear_handshake(talk.socket.get());
     return talk;
 }
 
 void Speaker::publish(std::uint32_t key, std::uint64_t base, std::uint64_t length, std::uint32_t flags) noexcept {
-    wire::RegionEntry& entry = regions_.as<wire::RegionTable>()->entries[key % wire::max_regions];
+    wire::RegionEntry& entry = regions_.mapping.as<wire::RegionTable>()->entries[key % wire::max_regions];
     entry.base.store(base);
     entry.length.store(length);
     entry.rights.store(std::uint64_t{domain} << 32 | flags);
@@ -116,8 +113,9 @@ void Speaker::publish(std::uint32_t key, std::uint64_t base, std::uint64_t lengt
 }
 
 UniqueFd make_memfd(const char* name, std::size_t size, bool sealed, std::uint64_t number) {
-    UniqueFd fd = must(create_memfd(name, size));
-    if (sealed) must(seal_memfd(fd.get(), false));
+    UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    require(fd && ftruncate(fd.get(), static_cast<off_t>(size)) == 0, "a memfd");
+    require(!sealed || fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0, "seals");
     require(pwrite(fd.get(), &number, sizeof number, 0) == sizeof number, "a memfd");
     return fd;
 }

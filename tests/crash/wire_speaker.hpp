@@ -6,9 +6,9 @@
 #include <memory>
 #include <span>
 
+#include "backends/loopback/doorbell.hpp"
 #include "backends/loopback/handshake.hpp"
 #include "backends/loopback/layout.hpp"
-#include "backends/loopback/mapping.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/base/unique_socket.hpp"
 #include "viaduct/address.hpp"
@@ -67,10 +67,9 @@ public:
 
 private:
     std::unique_ptr<std::uint64_t> word_;  // the token and scratch word that peers access
-    UniqueFd board_;
+    loopback::SharedMemory board_;
     UniqueFd event_;
-    UniqueFd table_;
-    loopback::Mapping regions_;
+    loopback::SharedMemory regions_;
     UniqueSocket listening_;
 };
 

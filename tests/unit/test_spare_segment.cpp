@@ -19,7 +19,7 @@ using viaduct::testing::without_descriptors;
 
 namespace {
 
-ino_t inode_of(const NewSegment& segment) {
+ino_t inode_of(const SharedMemory& segment) {
     struct stat info {};
     REQUIRE(fstat(segment.fd.get(), &info) == 0);
     return info.st_ino;
