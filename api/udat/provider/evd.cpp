@@ -23,11 +23,7 @@ constexpr std::size_t last = std::numeric_limits<std::size_t>::max();
 
 /// Reports whether the event ends a connection. Earlier completions must be returned before it.
 bool ends_connection(DAT_EVENT_NUMBER number) noexcept {
-    switch (number) {
-        case DAT_CONNECTION_EVENT_DISCONNECTED:
-        case DAT_CONNECTION_EVENT_BROKEN: return true;
-        default: return false;
-    }
+    return number == DAT_CONNECTION_EVENT_DISCONNECTED || number == DAT_CONNECTION_EVENT_BROKEN;
 }
 
 /// Reports whether the event means that a connection was not established.

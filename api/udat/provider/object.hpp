@@ -112,31 +112,19 @@ inline DAT_HANDLE handle_of(const Object* object) noexcept {
     return object == nullptr ? DAT_HANDLE_NULL : object->handle();
 }
 
+struct EndOfUse {
+    void operator()(Object* object) const noexcept { object->users.remove(); }
+};
+
 /// A reference to another object, which is in use as long as the reference exists. Empty by default.
 template <class T>
-class Use {
+class Use : public std::unique_ptr<T, EndOfUse> {
 public:
     Use() noexcept = default;
-    explicit Use(T* object) noexcept : object_(object) {
-        if (object_ != nullptr) object_->users.add();
+    explicit Use(T* object) noexcept : std::unique_ptr<T, EndOfUse>(object) {
+        if (object != nullptr) object->users.add();
     }
-    Use(Use&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-    Use& operator=(Use&& other) noexcept {
-        std::swap(object_, other.object_);
-        return *this;
-    }
-    ~Use() {
-        if (object_ != nullptr) object_->users.remove();
-    }
-
-    T* get() const noexcept { return object_; }
-    T* operator->() const noexcept { return object_; }
-    T& operator*() const noexcept { return *object_; }
-    explicit operator bool() const noexcept { return object_ != nullptr; }
-    DAT_HANDLE handle() const noexcept { return handle_of(object_); }
-
-private:
-    T* object_ = nullptr;
+    DAT_HANDLE handle() const noexcept { return handle_of(this->get()); }
 };
 
 }  // namespace viaduct::dat
