@@ -6,7 +6,7 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <utility>
+#include <memory>
 
 #include "viaduct/status.hpp"
 
@@ -15,36 +15,25 @@ namespace viaduct::loopback {
 /// A MAP_SHARED view of a file.
 class Mapping {
 public:
-    Mapping() noexcept = default;
-    Mapping(Mapping&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-    Mapping& operator=(Mapping&& other) noexcept {
-        std::swap(data_, other.data_);
-        std::swap(size_, other.size_);
-        return *this;
-    }
-    ~Mapping() {
-        if (data_ != nullptr) munmap(data_, size_);
-    }
-
     static Result<Mapping> map(int fd, std::size_t size, int protection, off_t offset = 0) noexcept {
         void* data = mmap(nullptr, size, protection, MAP_SHARED, fd, offset);
         if (data == MAP_FAILED) return Status::from_errno(errno, "mmap of a shared segment");
         Mapping mapping;
-        mapping.data_ = data;
-        mapping.size_ = size;
+        mapping.data_ = {data, Unmap{size}};
         return mapping;
     }
 
     template <class T>
     T* as() const noexcept {
-        return static_cast<T*>(data_);
+        return static_cast<T*>(data_.get());
     }
-    std::size_t size() const noexcept { return size_; }
 
 private:
-    void* data_ = nullptr;
-    std::size_t size_ = 0;
+    struct Unmap {
+        std::size_t size;
+        void operator()(void* data) const noexcept { munmap(data, size); }
+    };
+    std::unique_ptr<void, Unmap> data_;
 };
 
 }  // namespace viaduct::loopback
