@@ -154,23 +154,12 @@ Result<Policy> Policy::from_environment() {
                   : insecure ? Authentication::None
                              : Authentication::HostKey);
     policy.choose_levels();
-    switch (policy.authentication_) {
-        case Authentication::None: return policy;
-        case Authentication::Certificate: policy.certificate_ = std::move(certificate); break;
-        case Authentication::SharedKey: {
-            auto key = SharedKey::load(path.c_str());
-            if (!key.ok()) return key.status();
-            policy.key_ = *key;
-            break;
-        }
-        case Authentication::HostKey: {
-            policy.host_key_path_ = host_key_path();
-            auto key = SharedKey::of_host(policy.host_key_path_.data());
-            if (!key.ok()) return key.status();
-            policy.key_ = *key;
-            break;
-        }
-    }
+    if (all) policy.certificate_ = std::move(certificate);
+    if (all || policy.authentication_ == Authentication::None) return policy;
+    if (!has_file) policy.host_key_path_ = host_key_path();
+    auto key = has_file ? SharedKey::load(path.c_str()) : SharedKey::of_host(policy.host_key_path_.data());
+    if (!key.ok()) return key.status();
+    policy.key_ = *key;
     return policy;
 }
 
