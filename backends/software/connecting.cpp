@@ -117,13 +117,10 @@ void Connection::on_link(Link& link, const Status& status) noexcept {
     if (attempt_ == nullptr || attempt_->awaited.lock().get() != &link) return;
     attempt_->awaited.reset();
     if (status.ok()) return ask(std::static_pointer_cast<Link>(link.shared_from_this()));
-    switch (status.code()) {
-        case Code::NoListener: return retry(true);  // also if the listener was destroyed before it accepted
-        case Code::Unreachable:
-            if (status.sys_errno() == 0 || status.sys_errno() == ECONNRESET) return hung_up(false);
-            return fail(status);
-        default: return fail(status);
-    }
+    if (status.code() == Code::NoListener) return retry(true);  // also if it was destroyed before it accepted
+    if (status.code() == Code::Unreachable && (status.sys_errno() == 0 || status.sys_errno() == ECONNRESET))
+        return hung_up(false);
+    fail(status);
 }
 
 void Connection::ask(const std::shared_ptr<Link>& link) noexcept {

@@ -89,10 +89,8 @@ ReceiveQueue::Turn ReceiveQueue::find_receive(CompletedOperation operation) noex
 
 bool ReceiveQueue::execute(const Frame& frame) noexcept {
     const FrameHeader& header = frame.header;
-    if (in_progress_ != nothing && (header.kind != in_progress_ || header.total != total_)) {
-        violate("sends a fragment that does not belong to the request before it");
-        return false;
-    }
+    if (in_progress_ != nothing && (header.kind != in_progress_ || header.total != total_))
+        return violate("sends a fragment that does not belong to the request before it");
     switch (frame.header.kind) {
         case FrameKind::Message: return receive(frame);
         case FrameKind::Write: return write(frame);
@@ -104,8 +102,7 @@ bool ReceiveQueue::execute(const Frame& frame) noexcept {
         case FrameKind::FlushPersistent: return flush(frame);
         default: break;
     }
-    violate("sends a frame of the wrong kind");
-    return false;
+    return violate("sends a frame of the wrong kind");
 }
 
 void ReceiveQueue::begin(const FrameHeader& header) noexcept {
@@ -124,12 +121,10 @@ bool ReceiveQueue::receive(const Frame& frame) noexcept {
         skipping_ = turn == Turn::Never;
     }
     const bool last = !has(header, frame_flags::more);
-    if (last && has(header, frame_flags::aborted)) {
+    if (last && has(header, frame_flags::aborted))
         abort_message(arrival_of(header));
-    } else if (!take_fragment(arrival_of(header), frame.payload, last)) {
-        violate("sends a message that is not as long as announced");
-        return false;
-    }
+    else if (!take_fragment(arrival_of(header), frame.payload, last))
+        return violate("sends a message that is not as long as announced");
     if (last) in_progress_ = nothing;
     return true;
 }
@@ -145,10 +140,7 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
     const bool notice = notice_;
     // The whole range is checked first; its rest begins at the address of the fragment.
     const std::uint64_t rest = header.total - moved_;
-    if (frame.payload.size() > rest) {
-        violate("sends an RDMA write that is longer than announced");
-        return false;
-    }
+    if (frame.payload.size() > rest) return violate("sends an RDMA write that is longer than announced");
     const bool last = !has(header, frame_flags::more);
     const bool aborted = last && has(header, frame_flags::aborted);
     if (!skipping_ && !(endpoint_.peer_may_access(RemoteUse::Write, remote_of(header), rest) &&
@@ -165,10 +157,8 @@ bool ReceiveQueue::write(const Frame& frame) noexcept {
     }
     if (!skipping_) {
         moved_ += frame.payload.size();
-        if (last && moved_ != header.total && !aborted) {
-            violate("sends an RDMA write that is shorter than announced");
-            return false;
-        }
+        if (last && moved_ != header.total && !aborted)
+            return violate("sends an RDMA write that is shorter than announced");
         if (aborted && notice)
             abort_message(arrival_of(header));
         else if (aborted)
@@ -221,10 +211,7 @@ bool ReceiveQueue::read(const Frame& frame) noexcept {
 bool ReceiveQueue::change_word(const Frame& frame) noexcept {
     const FrameHeader& header = frame.header;
     const bool fetches = header.kind != FrameKind::AtomicWrite;
-    if (header.address % 8 != 0 && !fetches) {
-        violate("sends an atomic write to an address that is not aligned");
-        return false;
-    }
+    if (header.address % 8 != 0 && !fetches) return violate("sends an atomic write to an address that is not aligned");
     const RemoteUse use = fetches ? RemoteUse::Atomic : RemoteUse::Write;
     if (in_progress_ == nothing && !endpoint_.peer_may_access(use, remote_of(header), 8)) {
         return refuse_access(header, use, operation_of(header.kind), 8);
@@ -300,6 +287,9 @@ bool ReceiveQueue::refuse_request(const FrameHeader& header, CompletionCode code
                               .kind = FrameKind::Refused});
 }
 
-void ReceiveQueue::violate(const char* how) noexcept { connection_->lose(how); }
+bool ReceiveQueue::violate(const char* how) noexcept {
+    connection_->lose(how);
+    return false;
+}
 
 }  // namespace viaduct::software

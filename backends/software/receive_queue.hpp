@@ -85,7 +85,7 @@ private:
     bool refuse_request(const FrameHeader& header, CompletionCode code) noexcept;
     bool refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation,
                        std::uint64_t bytes) noexcept;
-    void violate(const char* how) noexcept;
+    bool violate(const char* how) noexcept;  ///< ends the connection and returns false
     bool is_reliable() const noexcept;
 
     Endpoint& endpoint_;
