@@ -21,18 +21,14 @@ bool is_any(const HostAddress& address) noexcept {
     return !address.empty() && std::ranges::all_of(address.span(), [](std::uint8_t byte) { return byte == 0; });
 }
 
-std::optional<std::uint16_t> port_of_name(const char* name) {
+std::optional<std::uint16_t> port_of(const char* text) {
+    if (const auto port = whole_number<std::uint16_t>(text)) return port;
     std::array<char, 1024> strings{};
     servent entry{};
     servent* found = nullptr;
-    getservbyname_r(name, "tcp", &entry, strings.data(), strings.size(), &found);
+    getservbyname_r(text, "tcp", &entry, strings.data(), strings.size(), &found);
     if (found == nullptr) return std::nullopt;
     return ntohs(static_cast<std::uint16_t>(entry.s_port));
-}
-
-std::optional<std::uint16_t> port_of(const char* text) {
-    if (const auto port = whole_number<std::uint16_t>(text)) return port;
-    return port_of_name(text);
 }
 
 /// Unreachable: the text stands for no host.

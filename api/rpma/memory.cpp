@@ -4,7 +4,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 
 #include "api/rpma/log.hpp"
 #include "api/rpma/peer.hpp"
@@ -15,22 +18,15 @@ using namespace viaduct::rpma;
 
 namespace {
 
-// The descriptor of a region: address, size, key, usage; little endian.
-constexpr std::size_t descriptor_size = 8 + 8 + 4 + 1;
-
-template <class Integer>
-std::uint8_t* store(std::uint8_t* to, Integer value) noexcept {
-    for (std::size_t i = 0; i < sizeof value; ++i) *to++ = static_cast<std::uint8_t>(value >> (8 * i));
-    return to;
-}
-
-template <class Integer>
-const std::uint8_t* load(const std::uint8_t* from, Integer& value) noexcept {
-    value = 0;
-    for (std::size_t i = 0; i < sizeof value; ++i)
-        value |= static_cast<Integer>(static_cast<Integer>(*from++) << (8 * i));
-    return from;
-}
+/// The descriptor of a region, little endian.
+struct Descriptor {
+    std::uint64_t address;
+    std::uint64_t size;
+    std::uint32_t key;
+    std::uint8_t usage;
+};
+constexpr std::size_t descriptor_size = 8 + 8 + 4 + 1;  // without the padding at the end
+static_assert(offsetof(Descriptor, usage) + 1 == descriptor_size && std::endian::native == std::endian::little);
 
 int register_memory(const Peer& peer, void* address, std::size_t size, int usage, rpma_mr_local** mr) {
     auto region = MemoryRegion::create(peer.domain(), address, size, to_access(usage));
@@ -39,14 +35,11 @@ int register_memory(const Peer& peer, void* address, std::size_t size, int usage
     return 0;
 }
 
-int read_descriptor(const std::uint8_t* bytes, rpma_mr_remote** mr) {
-    std::uint64_t address = 0;
-    std::uint64_t size = 0;
-    std::uint32_t key = 0;
-    std::uint8_t usage = 0;
-    load(load(load(load(bytes, address), size), key), usage);
-    if (usage == 0) return failed(RPMA_E_INVAL, "the descriptor has no usage");
-    hand_over(std::make_unique<MrRemote>(address, size, key, usage), mr);
+int read_descriptor(const void* bytes, rpma_mr_remote** mr) {
+    Descriptor region{};
+    std::memcpy(&region, bytes, descriptor_size);
+    if (region.usage == 0) return failed(RPMA_E_INVAL, "the descriptor has no usage");
+    hand_over(std::make_unique<MrRemote>(region.address, region.size, region.key, region.usage), mr);
     return 0;
 }
 
@@ -90,11 +83,11 @@ int rpma_mr_dereg(struct rpma_mr_local** mr_ptr) { return destroy<MrLocal>(mr_pt
 
 int rpma_mr_get_descriptor(const struct rpma_mr_local* mr, void* desc) {
     return Entry::on<MrLocal>(mr, {{desc != nullptr, "desc is NULL"}}, [&](const MrLocal& local) {
-        auto* to = static_cast<std::uint8_t*>(desc);
-        to = store(to, reinterpret_cast<std::uint64_t>(local.region().address()));
-        to = store(to, local.region().length());
-        to = store(to, local.key());
-        store(to, static_cast<std::uint8_t>(local.usage()));
+        const Descriptor region{.address = reinterpret_cast<std::uint64_t>(local.region().address()),
+                                .size = local.region().length(),
+                                .key = local.key(),
+                                .usage = static_cast<std::uint8_t>(local.usage())};
+        std::memcpy(desc, &region, descriptor_size);
         return 0;
     });
 }
@@ -109,7 +102,7 @@ int rpma_mr_remote_from_descriptor(const void* desc, size_t desc_size, struct rp
                                {mr_ptr != nullptr, "mr_ptr is NULL"},
                                {desc_size >= descriptor_size, "desc_size is less than that of a descriptor"}}))
             return RPMA_E_INVAL;
-        return read_descriptor(static_cast<const std::uint8_t*>(desc), mr_ptr);
+        return read_descriptor(desc, mr_ptr);
     });
 }
 
