@@ -17,15 +17,9 @@
 namespace viaduct::loopback {
 namespace {
 
-std::vector<Bytes<Address::max_host>> all_hosts() {
-    std::vector<Bytes<Address::max_host>> hosts;
-    for (std::uint32_t index = 0; index < device_count; ++index) hosts.push_back(host_of(index));
-    return hosts;
-}
-
 DeviceAttributes make_attributes(std::uint32_t index) {
     auto attributes = support::software_attributes(name_of(index), host_of(index), wire::max_connections);
-    attributes.local_hosts = all_hosts();
+    for (std::uint32_t any = 0; any < device_count; ++any) attributes.local_hosts.push_back(host_of(any));
     attributes.max_regions = wire::max_regions;
     attributes.native_mtu_bytes = wire::fragment_bytes;
     return attributes;

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include "backends/loopback/layout.hpp"
@@ -14,6 +13,7 @@
 #include "backends/support/services.hpp"
 #include "core/base/abstract_socket.hpp"
 #include "core/base/hex.hpp"
+#include "core/base/numbers.hpp"
 #include "core/base/waiting.hpp"
 #include "core/log.hpp"
 
@@ -27,20 +27,18 @@ std::optional<Bytes<Capacity>> from_hex(std::string_view text) {
     std::array<std::uint8_t, Capacity> bytes{};
     if (text.size() % 2 != 0 || text.size() > 2 * Capacity) return std::nullopt;
     for (std::size_t i = 0; i < text.size(); i += 2) {
-        const char* const end = text.data() + i + 2;
-        const auto [rest, error] = std::from_chars(text.data() + i, end, bytes.at(i / 2), 16);
-        if (error != std::errc() || rest != end) return std::nullopt;
+        const auto byte = whole_number<std::uint8_t>(text.substr(i, 2), 16);
+        if (!byte) return std::nullopt;
+        bytes.at(i / 2) = *byte;
     }
     return Bytes<Capacity>(std::span(bytes).first(text.size() / 2));
 }
 
-/// Removes the part before the next '/' and reads it as a number.
+/// Removes the part before the next '/', which has to be a number, and the '/'.
 std::optional<std::uint32_t> take_number(std::string_view& name) {
-    const std::size_t slash = name.find('/');
     std::uint32_t number = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + std::min(slash, name.size()), number);
-    if (slash == std::string_view::npos || error != std::errc() || end != name.data() + slash) return std::nullopt;
-    name.remove_prefix(slash + 1);
+    if (!viaduct::take_number(name, number) || !name.starts_with('/')) return std::nullopt;
+    name.remove_prefix(1);
     return number;
 }
 

@@ -215,17 +215,13 @@ Result<PendingConnections::Request> PendingConnections::next() {
 
 namespace {
 
-/// Several listeners are allowed, but they may be servers that do not know of each other.
-void report_shared(const Address& local) noexcept {
-    log(LogLevel::Info, "%s already has a listener; clients are served by either", text_of(local).c_str());
-}
-
-/// Throws std::bad_alloc.
+/// Several listeners are allowed, but they may be servers that do not know of each other. Throws std::bad_alloc.
 Result<UniqueSocket> first_free_place(const Address& local) {
     for (std::uint32_t place = 0; place < max_listeners; ++place) {
         auto socket = listen_on(service_name(local, place));
         if (!socket.ok() && socket.status().code() == Code::Busy) continue;
-        if (socket.ok() && place != 0) report_shared(local);
+        if (socket.ok() && place != 0)
+            log(LogLevel::Info, "%s already has a listener; clients are served by either", text_of(local).c_str());
         return socket;
     }
     return Status(Code::NoResources, "too many listeners on one service");
