@@ -53,10 +53,8 @@ Endpoint::~Endpoint() {
 
 Nic& Endpoint::nic() const noexcept { return device_.nic(); }
 
-Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept try {
-    return send_.bind(static_cast<MemoryWindow&>(window), request);
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
+Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept {
+    return support::guarded([&] { return send_.bind(static_cast<MemoryWindow&>(window), request); });
 }
 
 EndpointCounters Endpoint::counters() const noexcept {

@@ -236,14 +236,7 @@ void WorkQueue::report(const ibv_wc& result, CompletionCode code) noexcept {
 
 void WorkQueue::complete_now(std::uint64_t context, CompletedOperation operation, CompletionCode code) noexcept {
     const LockGuard lock(completions_.mutex());
-    completions_.add({.context = context,
-                      .endpoint_context = endpoint_context_,
-                      .bytes = 0,
-                      .immediate = 0,
-                      .operation = operation,
-                      .code = code,
-                      .with_immediate = false,
-                      .invalidated = false},
+    completions_.add({.context = context, .endpoint_context = endpoint_context_, .operation = operation, .code = code},
                      *this);
 }
 
