@@ -62,10 +62,6 @@ CompletedOperation operation_for(QueueKind queue) noexcept {
     return queue == QueueKind::Send ? CompletedOperation::Send : CompletedOperation::Receive;
 }
 
-VIP_ULONG operation_of(QueueKind queue) noexcept {
-    return queue == QueueKind::Send ? VIP_STATUS_OP_SEND : VIP_STATUS_OP_RECEIVE;
-}
-
 }  // namespace
 
 Vi::Vi(Nic& nic, std::shared_ptr<CompletionQueue> send_queue, std::shared_ptr<CompletionQueue> receive_queue,
@@ -260,7 +256,7 @@ VIP_RETURN Vi::refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCR
     terms.code = to_string(code);
     log_failure(failed, terms);
     break_off();
-    report(code, resource, descriptor, operation_of(queue));
+    report(code, resource, descriptor, to_operation_bits(failed.operation));
     report_loss();
     return VIP_SUCCESS;
 }
