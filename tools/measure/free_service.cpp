@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "tools/measure/error.hpp"
 #include "tools/measure/target.hpp"
@@ -18,15 +17,11 @@ FreeService::FreeService() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXE
     // The backend tcp listens on the port of a service, which this option permits. The system does not give out a port
     // twice, with or without it.
     const int on = 1;
-    (void)::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (::bind(socket_, any, length) != 0 || ::getsockname(socket_, any, &length) != 0) {
-        ::close(socket_);
+    (void)::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (::bind(socket_.get(), any, length) != 0 || ::getsockname(socket_.get(), any, &length) != 0)
         throw Error("no free service number");
-    }
     number_ = ntohs(address.sin_port);
 }
-
-FreeService::~FreeService() { ::close(socket_); }
 
 Service FreeService::service() const noexcept { return service_of(number_); }
 

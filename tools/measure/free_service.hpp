@@ -2,6 +2,7 @@
 // A service number for a server that is told to its clients, rather than known to them.
 #pragma once
 
+#include "core/base/unique_fd.hpp"
 #include "tools/measure/api.hpp"
 
 namespace viaduct::measure {
@@ -12,15 +13,12 @@ class FreeService {
 public:
     /// Throws Error.
     FreeService();
-    FreeService(const FreeService&) = delete;
-    FreeService& operator=(const FreeService&) = delete;
-    ~FreeService();
 
     std::uint16_t number() const noexcept { return number_; }
     Service service() const noexcept;
 
 private:
-    int socket_;
+    UniqueFd socket_;
     std::uint16_t number_ = 0;
 };
 

@@ -195,8 +195,6 @@ void unlock_names();
 
 namespace {
 
-void before_fork() { lock_names(); }
-void after_fork_in_parent() { unlock_names(); }
 void after_fork_in_child() {
     unlock_names();
     the_tracer->after_fork();
@@ -221,7 +219,7 @@ __attribute__((constructor)) void start_tracing() {
     auto& board = *static_cast<Board*>(memory);
     if (board.version != Board::current_version || pthread_key_create(&thread_key, end_thread) != 0) return;
     the_tracer = new (std::nothrow) Tracer(board);
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    pthread_atfork(lock_names, unlock_names, after_fork_in_child);
 }
 
 __attribute__((destructor)) void stop_tracing() {
