@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "core/base/abstract_socket.hpp"
@@ -26,7 +27,7 @@ bool is_found(pid_t pid) {
     return std::ranges::any_of(find_processes(), [pid](const ProcessInfo& process) { return process.pid == pid; });
 }
 
-Json ask(pid_t pid) { return Json::parse(must(ask_process(pid))); }
+Json ask(pid_t pid) { return Json::parse(must(ask_process(pid, std::chrono::minutes(1)))); }
 
 UniqueFd connect_to(const std::string& name) {
     UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
