@@ -102,30 +102,30 @@ def cpu_options(machine: Machine) -> list[str]:
 
 
 def vi_perf(
-    machine: Machine, api: str, test: str, operation: str, size: int, column: str, memory: str = "shareable",
-    window: int = 128
+    machine: Machine, api: str, test: str, column: str, operation: str = "send", size: int | None = 8,
+    memory: str = "shareable", window: int = 128
 ) -> float:
     command = [machine.build / "tools/vi-perf", "--local", "--json", "--quiet", "--api", api, *cpu_options(machine)]
-    options = ["--test", test, "--op", operation, "--sizes", size, "--mode", "polling", "--memory", memory,
-               "--window", window]
+    options = ["--test", test, "--op", operation, "--mode", "polling", "--memory", memory, "--window", window]
+    options += ["--sizes", size] if size is not None else []
     output = run([str(word) for word in command + options])
     return json.loads(output)["results"][0][column]
 
 
 def viaduct_latency_ns(operation: str, size: int) -> Callable[[Machine, str], float]:
-    return lambda machine, api: vi_perf(machine, api, "latency", operation, size, "mean_ns")
+    return lambda machine, api: vi_perf(machine, api, "latency", "mean_ns", operation, size)
 
 
 def viaduct_bandwidth(operation: str) -> Callable[[Machine, str], float]:
-    return lambda machine, api: vi_perf(machine, api, "bandwidth", operation, MEGABYTE, "bytes_per_second") / 1e9
+    return lambda machine, api: vi_perf(machine, api, "bandwidth", "bytes_per_second", operation, MEGABYTE) / 1e9
 
 
 def viaduct_rate(machine: Machine, api: str) -> float:
-    return vi_perf(machine, api, "rate", "send", 8, "messages_per_second") / 1e6
+    return vi_perf(machine, api, "rate", "messages_per_second") / 1e6
 
 
 def viaduct_connect_rate(machine: Machine, api: str) -> float:
-    return vi_perf(machine, api, "connect", "send", 8, "connections_per_second")
+    return vi_perf(machine, api, "connect", "connections_per_second", size=None)
 
 
 def python_perf(machine: Machine, test: str, subject: str) -> float:
@@ -139,7 +139,7 @@ def python_rate(machine: Machine, api: str) -> float:
 
 def lone_rate(machine: Machine) -> float:
     """With one request in progress at a time."""
-    return vi_perf(machine, "core", "rate", "write", 8, "messages_per_second", window=1) / 1e3
+    return vi_perf(machine, "core", "rate", "messages_per_second", "write", window=1) / 1e3
 
 
 def python_bandwidth(machine: Machine, memory: str) -> float:
@@ -147,7 +147,7 @@ def python_bandwidth(machine: Machine, memory: str) -> float:
 
 
 def memory_bandwidth(machine: Machine, memory: str) -> float:
-    return vi_perf(machine, "core", "bandwidth", "write", MEGABYTE, "bytes_per_second", memory=memory) / 1e9
+    return vi_perf(machine, "core", "bandwidth", "bytes_per_second", "write", MEGABYTE, memory=memory) / 1e9
 
 
 # ---- What is measured ------------------------------------------------------------------------------------------------
