@@ -29,7 +29,7 @@ TREND = 0.6  # Kendall's tau; below it the values go up and down, or have risen 
 TRAFFICS = {MIXED: "mixed", STREAM: "stream"}
 # Clients of each API take turns, or the processes would do little but wait for a processor: what they do, over which
 # backends at the same time, and for how many parts of a turn.
-TURNS = (MIXED, ("loopback", "tcp"), 3), (STREAM, ("loopback",), 8), (STREAM, ("tcp",), 1)
+TURNS = (MIXED, ("loopback", "tcp"), 3), (STREAM, ("loopback",), 2), (STREAM, ("tcp",), 1)
 TURN_S, LEAST_TURNS = 0.25, 80
 DEVIATIONS = 5  # at least, so that few values in random order show no trend
 MOST_COMPARED = 120  # samples of the second part
