@@ -28,7 +28,7 @@ function(viaduct_constants name)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${script} ${inputs})
 endfunction()
 
-# The data path crosses several files; link-time optimisation lets the compiler see it whole. Its loops are over a piece
+# The data path crosses several files; link-time optimization lets the compiler see it whole. Its loops are over a piece
 # or two: what -O3 does to them makes them larger and no faster. Nor are files compiled as one in a release: what is
 # inlined where changes then, and costs each call some ten instructions. Fields are copied one by one: vectors of them
 # take more instructions to build (docs/adr/0014-fields-apart.md tells what else they cost).
@@ -43,7 +43,7 @@ endif()
 set(viaduct_std_headers <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint> <deque> <functional> <map>
     <memory> <mutex> <optional> <span> <string> <string_view> <thread> <unordered_map> <utility> <vector>)
 
-function(viaduct_optimise_whole target)
+function(viaduct_optimize_whole target)
   target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-O2;-fno-tree-slp-vectorize>")
   set_property(TARGET ${target} PROPERTY INTERPROCEDURAL_OPTIMIZATION_RELEASE ${VIADUCT_HAS_IPO})
   if(CMAKE_BUILD_TYPE STREQUAL Release)
@@ -58,7 +58,7 @@ if(CMAKE_BUILD_TYPE STREQUAL Release AND VIADUCT_UNITY)
   file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/headers.cpp CONTENT "")
   add_library(viaduct_headers OBJECT ${CMAKE_CURRENT_BINARY_DIR}/headers.cpp)
   target_link_libraries(viaduct_headers PRIVATE viaduct_options)
-  viaduct_optimise_whole(viaduct_headers)
+  viaduct_optimize_whole(viaduct_headers)
   target_precompile_headers(viaduct_headers PRIVATE ${viaduct_std_headers})
 endif()
 
@@ -101,5 +101,5 @@ function(viaduct_frontend)
   target_link_options(${ARG_NAME} PRIVATE -Wl,--version-script=${map} -Wl,--no-undefined -Wl,-z,nodelete)
   set_target_properties(${ARG_NAME} PROPERTIES SOVERSION ${ARG_SOVERSION} LINK_DEPENDS ${map}
                         VIADUCT_LIBDIR ${libdir})
-  viaduct_optimise_whole(${ARG_NAME})
+  viaduct_optimize_whole(${ARG_NAME})
 endfunction()

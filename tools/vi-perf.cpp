@@ -265,7 +265,7 @@ int measure_all(const options::variables_map& given) {
     const auto target = local ? measure::Target{.host = "localhost", .service = local->service()}
                               : measure::parse_target(given["target"].as<std::string>());
     pin_to_cpu(given, "cpu");
-    retry_for(parameters.connect_timeout / 2);  // or else the time-out would come first
+    retry_for(parameters.connect_timeout / 2);  // or else the timeout would come first
     const auto api = open_api(given);
     const std::string server = fmt::format("{} ({}, {})", target.text(), api->name(), measure::backend_name());
     const auto client = connect(*api, server, measure::resolve(target, api->device()), parameters);

@@ -18,7 +18,7 @@ TEST_CASE("hostile: a listener that accepts and sends nothing does not delay the
     const auto client = [](Wire& wire) {
         Honest honest(wire);
         honest.connect(Deadline::after(100ms));
-        require(honest.port.event().kind == Kind::TimedOut, "the time-out");
+        require(honest.port.event().kind == Kind::TimedOut, "the timeout");
         require(honest.port.endpoint->state() == EndpointState::Unconnected, "the state");
         wire.notify();
         wire.await();

@@ -12,7 +12,7 @@ import typing
 import two_ends
 from ends import PATIENCE_S, RECEIVE_SIZE
 
-SHORT_S = 2  # the time-out of a client that gives up
+SHORT_S = 2  # the timeout of a client that gives up
 HELLO, WELCOME, NO = b"hello", b"welcome", b"no"
 IMMEDIATE = 0x1234
 SENDS_IMMEDIATE = ("vipl", "rpma")

@@ -254,7 +254,7 @@ const ibv_wc* RpmaLink::await(Inbox& inbox, Timeout timeout) {
 
 /// Sleeps until the queue may have completions. False: the time is up.
 bool RpmaLink::sleep(Inbox& inbox, const Deadline& deadline) {
-    // rpma_cq_wait(3) knows no time-out.
+    // rpma_cq_wait(3) knows no timeout.
     if (inbox.fd == -1) check_rpma("rpma_cq_get_fd", rpma_cq_get_fd(inbox.queue, &inbox.fd));
     if (!await_readable(inbox.fd, deadline)) return !deadline.passed();
     const int result = rpma_cq_wait(inbox.queue);

@@ -63,7 +63,7 @@ bool are_long(const std::vector<Piece>& pieces, Length Piece::*length) noexcept 
 
 /// Returns the timeout. Throws ValueError if it is not a number. Requires the GIL.
 inline Seconds checked(Seconds timeout) {
-    if (timeout && std::isnan(*timeout)) throw py::value_error("the time-out is not a number");
+    if (timeout && std::isnan(*timeout)) throw py::value_error("the timeout is not a number");
     return timeout;
 }
 

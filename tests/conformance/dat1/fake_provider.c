@@ -126,11 +126,11 @@ static void compare_attributes(const DAT_EP_ATTR *in) { EP_ATTR(COMPARE) }
         unsigned long g, unsigned long h, unsigned long i, unsigned long j, unsigned long k, unsigned long l
 #define NOTE(name) note(#name, (const unsigned long[FAKE_ARGUMENTS]){a, b, c, d, e, f, g, h, i, j, k, l})
 
-#define CALL(name, behaviour)                 \
+#define CALL(name, behavior)                  \
     static DAT_RETURN name(WORDS) {           \
         const DAT_RETURN result = NOTE(name); \
         if (result == DAT_SUCCESS) {          \
-            behaviour                         \
+            behavior                          \
         }                                     \
         return result;                        \
     }

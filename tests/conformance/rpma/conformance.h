@@ -28,7 +28,7 @@ typedef int Return;
 #define NO_DESCRIPTORS RPMA_E_PROVIDER
 #define IS_UNCLEAR(rc, expected) (!on_loopback() && (rc) != (expected) && ((rc) == NO_MEMORY || (rc) == NO_DESCRIPTORS))
 
-/* Milliseconds of the steady clock, and whether as many have passed as a time-out asks for: no fewer, and not many
+/* Milliseconds of the steady clock, and whether as many have passed as a timeout asks for: no fewer, and not many
  * more; or none to speak of. */
 uint64_t clock_ms(void);
 void check_time(const char *file, int line, uint64_t begin_ms, uint64_t timeout_ms);

@@ -275,7 +275,7 @@ TEST(conn_next_event__rejected_and_connected_at_the_second_try) {
     pair_close(&pair);
 }
 
-/* The default time-out of loopback is longer than a case may take. */
+/* The default timeout of loopback is longer than a case may take. */
 TEST(conn_next_event__rejected_when_the_server_dies_with_the_request) {
     Pair pair = open_pair((Options){0});
     CHECK_OK(rpma_conn_cfg_delete(&pair.client->cfg));

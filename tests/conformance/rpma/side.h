@@ -25,7 +25,7 @@ enum {
 
 #define ALL_USAGES 0xff
 
-/* Members that are 0 keep the default; slow machines have patience and a longer time-out. */
+/* Members that are 0 keep the default; slow machines have patience and a longer timeout. */
 typedef struct {
     uint32_t cq_size, rcq_size, sq_size, rq_size;
     int timeout_ms;

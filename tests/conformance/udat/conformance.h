@@ -29,7 +29,7 @@ typedef DAT_RETURN Return;
 #define NO_DESCRIPTORS DAT_INSUFFICIENT_RESOURCES
 #define IS_UNCLEAR(rc, expected) false
 
-/* What ends with a time-out takes that long, and not much longer; what comes at once does not wait. The upper bound
+/* What ends with a timeout takes that long, and not much longer; what comes at once does not wait. The upper bound
  * grows with CONFORMANCE_PATIENCE. const DAT_TIMEOUT start = clock_us();
  *   ...
  *   CHECK_TOOK(start, SHORT_US); */

@@ -113,7 +113,7 @@ TEST(death__of_a_client_that_waits) {
     CHECK_EQ(ep_state(pair.server), DAT_EP_STATE_DISCONNECTED);
 }
 
-/* While the client waits for the answer, without a time-out: it is told at once that nobody is there. Over RDMA devices
+/* While the client waits for the answer, without a timeout: it is told at once that nobody is there. Over RDMA devices
  * the dead one's system rejects for it. */
 TEST(death__of_a_server_that_was_asked) {
     const Pair pair = open_pair((Options){0});

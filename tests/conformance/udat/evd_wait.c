@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * dat_evd_wait, dat_evd_dequeue, dat_evd_set_unwaitable, dat_evd_clear_unwaitable: time-outs, thresholds, waiters.
+ * dat_evd_wait, dat_evd_dequeue, dat_evd_set_unwaitable, dat_evd_clear_unwaitable: timeouts, thresholds, waiters.
  */
 #include "side.h"
 #include "waiter.h"

@@ -221,7 +221,7 @@ CqEntry cq_wait(Endpoint *end, VIP_ULONG timeout_ms);
 
 /* ---- Time -------------------------------------------------------------------------------------------------------- */
 
-/* How much later than its time-out a call may return on a busy machine, and how long "at once" may take, which is far
+/* How much later than its timeout a call may return on a busy machine, and how long "at once" may take, which is far
  * below LONG_MS. */
 #define LATE_MS (5000UL * patience())
 
@@ -231,7 +231,7 @@ VIP_UINT64 steady_ns(void);
 /* What began then has ended, neither before its time was up nor long after. */
 void check_time(const char *file, int line, VIP_UINT64 began, VIP_ULONG at_least_ms);
 
-/* The call times out when its time is up; it gives the code at once, whatever time-out it has. */
+/* The call times out when its time is up; it gives the code at once, whatever timeout it has. */
 #define CHECK_TIMES_OUT(call, timeout_ms)                     \
     do {                                                      \
         const VIP_UINT64 began_ = steady_ns();                \

@@ -92,7 +92,7 @@ TEST(shutdown_with_invalid_nic_is_refused) {
     open_nic();
     CHECK_RC(VipNSShutdown(NULL), VIP_INVALID_PARAMETER);
     CHECK_RC(VipNSShutdown(&nic), VIP_INVALID_PARAMETER);
-    CHECK_RC(VipNSShutdown(nic), VIP_ERROR_NAMESERVICE); /* never initialised */
+    CHECK_RC(VipNSShutdown(nic), VIP_ERROR_NAMESERVICE); /* never initialized */
 }
 
 /* The name and the address of this host are as unknown as any. */

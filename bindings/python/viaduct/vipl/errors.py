@@ -10,7 +10,7 @@ _TEXTS = {
     ReturnCode.NOT_DONE: "nothing is complete yet, or the wait was given up",
     ReturnCode.INVALID_PARAMETER: "a parameter is invalid, or an object is closed",
     ReturnCode.ERROR_RESOURCE: "resources are missing, or the object is in use",
-    ReturnCode.TIMEOUT: "the time-out has passed",
+    ReturnCode.TIMEOUT: "the timeout has passed",
     ReturnCode.REJECT: "the peer has refused",
     ReturnCode.INVALID_RELIABILITY_LEVEL: "the reliability level is not supported, or not that of the peer",
     ReturnCode.INVALID_MTU: "the transfer size is not supported, or not that of the peer",
