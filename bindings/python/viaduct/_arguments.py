@@ -16,12 +16,12 @@ import struct
 import sys
 import types
 import typing
+from types import NoneType, UnionType
 
 from viaduct.errors import TimeoutError
 
 F = typing.TypeVar("F", bound=typing.Callable[..., typing.Any])
 
-_NoneType = type(None)  # a name of Python since 3.10
 MISTAKES = (TypeError, AttributeError, OverflowError, struct.error)  # to which wrong arguments lead
 
 
@@ -152,13 +152,13 @@ def _parts(annotations: dict[str, object], values: dict[str, typing.Any], module
 def _kinds(annotation: typing.Any, module: str) -> list[typing.Any]:
     """Returns the types between which an annotation leaves the choice. It may use names of later modules, which are
     names of the package."""
-    try:  # piecewise, because Python 3.9 has no operator "|" for types
+    try:
         scope = {**vars(sys.modules[module.rpartition(".")[0]]), **vars(sys.modules[module])}
-        kinds = [eval(part, scope) for part in getattr(annotation, "__forward_arg__", annotation).split(" | ")]
+        kind = eval(getattr(annotation, "__forward_arg__", annotation), scope)
     except Exception:
         return [typing.Any]
-    alternatives = [typing.get_args(kind) if typing.get_origin(kind) is typing.Union else [kind] for kind in kinds]
-    return [None if kind is _NoneType else kind for some in alternatives for kind in some]
+    kinds = typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, UnionType) else [kind]
+    return [None if each is NoneType else each for each in kinds]
 
 
 def _fits(kind: typing.Any, value: object) -> bool:

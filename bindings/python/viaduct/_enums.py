@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Enumerations of numbers that print their names. In Python 3.9 to 3.12, those of the module enum print numbers."""
+"""Enumerations of numbers that print their names. Those of the module enum print numbers."""
 from __future__ import annotations
 
 import enum
