@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/loopback/completion_queue.hpp"
 
-#include <algorithm>
-
 #include "backends/loopback/device.hpp"
 #include "core/base/fence.hpp"
 #include "core/base/waiting.hpp"

@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>

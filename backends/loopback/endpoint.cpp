@@ -6,8 +6,6 @@
 #include "backends/loopback/device.hpp"
 #include "backends/support/endings.hpp"
 #include "backends/support/guarded.hpp"
-#include "core/base/fence.hpp"
-#include "core/log.hpp"
 #include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {

@@ -5,11 +5,9 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/base/unique_fd.hpp"
 #include "core/base/unique_socket.hpp"

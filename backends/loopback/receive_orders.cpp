@@ -8,7 +8,6 @@
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/receive_queue.hpp"
 #include "backends/support/atomic_word.hpp"
-#include "backends/support/pieces.hpp"
 
 namespace viaduct::loopback {
 namespace {

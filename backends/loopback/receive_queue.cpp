@@ -3,10 +3,7 @@
 
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
-#include "backends/support/pieces.hpp"
 #include "backends/support/post_each.hpp"
-#include "core/base/fence.hpp"
-#include "core/base/spin_lock.hpp"
 #include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::loopback {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "backends/loopback/region_table.hpp"
-#include "viaduct/work.hpp"
 
 namespace viaduct::loopback {
 

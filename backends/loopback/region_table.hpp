@@ -15,7 +15,6 @@
 #include "core/base/unique_fd.hpp"
 #include "viaduct/attributes.hpp"
 #include "viaduct/detail/mutex.hpp"
-#include "viaduct/work.hpp"
 
 namespace viaduct::loopback {
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <utility>
 
 #include "backends/loopback/ring_consumer.hpp"
 #include "core/base/counter.hpp"

@@ -4,7 +4,6 @@
 
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
-#include "backends/support/pieces.hpp"
 #include "backends/support/post_each.hpp"
 #include "viaduct/detail/mutex.hpp"
 

@@ -3,7 +3,6 @@
 
 #include "backends/software/device.hpp"
 #include "core/base/internals.hpp"
-#include "core/log.hpp"
 
 namespace viaduct::software {
 

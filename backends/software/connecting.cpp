@@ -6,7 +6,6 @@
 #include "backends/software/endpoint.hpp"
 #include "backends/software/listener.hpp"
 #include "backends/support/guarded.hpp"
-#include "backends/support/interfaces.hpp"
 #include "backends/support/services.hpp"
 #include "core/base/address_text.hpp"
 #include "core/base/outcome.hpp"

@@ -6,7 +6,6 @@
 #include "backends/support/endings.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/post_each.hpp"
-#include "core/log.hpp"
 
 namespace viaduct::software {
 

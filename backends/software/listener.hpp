@@ -12,8 +12,6 @@
 
 namespace viaduct::software {
 
-class Connection;
-class Endpoint;
 class Listener;
 
 class ConnectionRequest final : public viaduct::ConnectionRequest {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/software/messages.hpp"
 
-#include <algorithm>
 #include <concepts>
 
 #include "backends/support/attribute_codec.hpp"

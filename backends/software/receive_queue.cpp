@@ -3,9 +3,7 @@
 
 #include "backends/software/device.hpp"
 #include "backends/software/endpoint.hpp"
-#include "backends/software/node.hpp"
 #include "backends/support/atomic_word.hpp"
-#include "core/log.hpp"
 
 namespace viaduct::software {
 namespace {

@@ -11,7 +11,6 @@
 #include "backends/support/windows.hpp"
 #include "viaduct/attributes.hpp"
 #include "viaduct/status.hpp"
-#include "viaduct/work.hpp"
 
 namespace viaduct::software {
 

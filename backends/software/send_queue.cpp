@@ -5,8 +5,6 @@
 
 #include "backends/software/device.hpp"
 #include "backends/software/endpoint.hpp"
-#include "backends/software/node.hpp"
-#include "backends/support/pieces.hpp"
 
 namespace viaduct::software {
 namespace {

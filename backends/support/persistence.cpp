@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>

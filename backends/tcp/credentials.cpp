@@ -10,11 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #include "backends/support/random.hpp"
 #include "core/base/settings.hpp"
-#include "core/base/unique_fd.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::tcp {

@@ -3,7 +3,6 @@
 // send.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <span>
 #include <vector>

@@ -11,7 +11,6 @@
 
 namespace viaduct::tcp {
 
-class Link;
 class Transport;
 
 /// The lock of the node must be held.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/tcp/probe.hpp"
 
-#include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
 

@@ -2,7 +2,6 @@
 #include "backends/verbs/device.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "backends/support/guarded.hpp"
 #include "backends/verbs/channel.hpp"
@@ -39,7 +38,6 @@ DeviceAttributes attributes_of(const Nic& nic, const std::vector<Interface>& int
     attributes.capabilities = {.unreliable = nic.has_unreliable(),
                                .atomic_write = false,
                                .atomics = limits.atomic_cap != IBV_ATOMIC_NONE,
-                               .peer_to_peer = true,
                                .shared_receive_queues = limits.max_srq > 0,
                                .resizes_shared_receives = (limits.device_cap_flags & IBV_DEVICE_SRQ_RESIZE) != 0,
                                .shares_services = false,

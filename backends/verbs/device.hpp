@@ -35,7 +35,6 @@ public:
     std::uint64_t agent_wakeups() const noexcept override { return nic_->agent().wakeups(); }
 
     Nic& nic() const noexcept { return *nic_; }
-    const std::shared_ptr<Nic>& shared_nic() const noexcept { return nic_; }
     void report(const AsyncEvent& event) noexcept { observer_.on_async_event(event); }
 
 private:

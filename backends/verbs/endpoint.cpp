@@ -2,8 +2,6 @@
 #include "backends/verbs/endpoint.hpp"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <new>
 
 #include "backends/support/endings.hpp"

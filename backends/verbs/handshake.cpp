@@ -2,7 +2,6 @@
 #include "backends/verbs/handshake.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "backends/support/attribute_codec.hpp"
 

@@ -4,7 +4,6 @@
 #include <dirent.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>

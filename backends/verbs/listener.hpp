@@ -98,7 +98,6 @@ public:
     Result<Owned<viaduct::ConnectionRequest>> next_request() noexcept override;
 
     // The control lock must be held for the functions below.
-    const std::shared_ptr<Nic>& nic() const noexcept { return nic_; }
     std::uint64_t service() const noexcept { return service_; }
     bool has_room() noexcept;
     void add(CmEvent& event, const Handshake& handshake);

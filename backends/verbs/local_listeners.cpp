@@ -9,7 +9,6 @@
 #include <rdma/rdma_netlink.h>
 
 #include <cstdlib>
-#include <memory>
 #include <new>
 #include <utility>
 

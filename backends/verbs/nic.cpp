@@ -16,7 +16,6 @@
 #include "backends/verbs/shared_receive_queue.hpp"
 #include "core/base/numbers.hpp"
 #include "core/base/socket_address.hpp"
-#include "core/log.hpp"
 
 namespace viaduct::verbs {
 namespace {

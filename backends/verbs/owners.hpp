@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
-#include <utility>
 
 #include "backends/verbs/rdma_core.hpp"
 #include "core/base/fork.hpp"

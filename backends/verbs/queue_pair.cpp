@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/verbs/queue_pair.hpp"
 
-#include <algorithm>
 #include <cerrno>
 
 namespace viaduct::verbs {

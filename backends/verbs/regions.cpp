@@ -2,14 +2,12 @@
 #include "backends/verbs/regions.hpp"
 
 #include <cerrno>
-#include <new>
 #include <utility>
 
 #include "backends/support/guarded.hpp"
 #include "backends/support/memory_map.hpp"
 #include "backends/verbs/nic.hpp"
 #include "core/base/reserved_memory.hpp"
-#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::verbs {
 namespace {

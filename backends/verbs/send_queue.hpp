@@ -12,7 +12,6 @@ namespace viaduct::verbs {
 class Device;
 class MemoryWindow;
 class Pieces;
-class ProtectionDomain;
 
 /// Thread-safe: see WorkQueue.
 class SendQueue final : public WorkQueue {

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 
-#include <algorithm>
 #include <bit>
 #include <utility>
 

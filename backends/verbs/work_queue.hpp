@@ -18,7 +18,6 @@ namespace viaduct::verbs {
 class CompletionQueue;
 class Link;
 class ProtectionDomain;
-class SharedReceiveQueue;
 class WorkQueue;
 
 /// The record of a request until it completes. Its address is the work request id.
