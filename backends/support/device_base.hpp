@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "backends/support/channel.hpp"
-#include "backends/support/counted.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/memory_map.hpp"
 #include "backends/support/persistence.hpp"
@@ -18,6 +17,22 @@
 #include "core/backend.hpp"
 
 namespace viaduct::support {
+
+/// Creates an object of a limited kind; its destructor decrements the counter. Throws std::bad_alloc.
+template <class Object, class... Arguments>
+Result<std::unique_ptr<Object>> make_counted(std::atomic<std::uint32_t>& used, std::uint32_t limit,
+                                             const char* exhausted, Arguments&&... arguments) {
+    if (used.fetch_add(1) >= limit) {
+        used.fetch_sub(1);
+        return Status(Code::NoResources, exhausted);
+    }
+    try {
+        return std::make_unique<Object>(std::forward<Arguments>(arguments)...);
+    } catch (...) {
+        used.fetch_sub(1);
+        throw;
+    }
+}
 
 class ProtectionDomain final : public backend::ProtectionDomain {
 public:

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
-#include "backends/support/counted.hpp"
+#include "backends/support/device_base.hpp"
 
 using viaduct::Code;
 
