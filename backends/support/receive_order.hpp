@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "backends/support/receive.hpp"
 #include "backends/support/refusals.hpp"
+#include "backends/support/sge_list.hpp"
 #include "backends/support/traffic.hpp"
 #include "core/base/counter.hpp"
 #include "core/base/fifo.hpp"

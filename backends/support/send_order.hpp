@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "backends/support/pieces.hpp"
 #include "backends/support/refusals.hpp"
 #include "backends/support/send_request.hpp"
 #include "core/base/counter.hpp"

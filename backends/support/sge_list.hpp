@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A copy of the SGEs of a posted request. Two SGEs are stored in place, longer lists on the heap; the memory is
-// kept for reuse.
+// The scatter/gather elements (SGEs) of a request, the copy of them that a queue keeps, and copies of their memory.
 #pragma once
 
 #include <sys/uio.h>
@@ -19,6 +18,15 @@ namespace viaduct::support {
 
 inline constexpr std::size_t max_pieces = 256;  // per request
 
+/// The sum may exceed 32 bits.
+inline std::uint64_t total_length(std::span<const Sge> sges) noexcept {
+    std::uint64_t total = 0;
+    for (const Sge& sge : sges) total += sge.length;
+    return total;
+}
+
+/// A copy of the SGEs of a posted request. Two SGEs are stored in place, longer lists on the heap; the memory is kept
+/// for reuse.
 class SgeList {
 public:
     /// Throws std::bad_alloc if the list is longer than all previous ones.
@@ -49,6 +57,29 @@ private:
     std::array<Sge, 2> few_{};
     std::vector<Sge> many_;
     std::size_t size_ = 0;
+};
+
+/// A posted receive, in queues that are software.
+struct Receive {
+    std::uint64_t context = 0;
+    CompletionCode fault = CompletionCode::Success;
+    SgeList sges;
+
+    std::uint64_t room() const noexcept { return total_length(sges.span()); }
+
+    /// Throws std::bad_alloc.
+    [[gnu::always_inline]] void assign(const ReceiveRequest& request) {
+        sges.assign(request.sges);
+        context = request.context;
+        fault = request.fault;
+    }
+
+    /// The same for a request of one SGE.
+    [[gnu::always_inline]] void assign_single(const ReceiveRequest& request, const Sge& sge) noexcept {
+        sges.assign_single(sge);
+        context = request.context;
+        fault = request.fault;
+    }
 };
 
 /// Calls `visit(pointer, length)` for the parts of the SGEs in the range of `length` bytes that starts at byte `skip`,

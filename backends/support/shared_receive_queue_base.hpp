@@ -7,7 +7,7 @@
 
 #include "backends/support/guarded.hpp"
 #include "backends/support/post_each.hpp"
-#include "backends/support/receive.hpp"
+#include "backends/support/sge_list.hpp"
 #include "core/backend.hpp"
 #include "core/base/fifo.hpp"
 #include "viaduct/status.hpp"

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <new>
 
-#include "backends/support/pieces.hpp"
 #include "backends/support/post_each.hpp"
+#include "backends/support/sge_list.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/pieces.hpp"

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "backends/support/pieces.hpp"
 #include "backends/support/post_each.hpp"
 #include "backends/support/refusals.hpp"
+#include "backends/support/sge_list.hpp"
 #include "backends/verbs/completion_queue.hpp"
 #include "backends/verbs/device.hpp"
 #include "backends/verbs/pieces.hpp"

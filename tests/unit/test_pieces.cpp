@@ -2,7 +2,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 
-#include "backends/support/pieces.hpp"
+#include "backends/support/sge_list.hpp"
 
 using viaduct::Sge;
 using viaduct::support::total_length;

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/support/receive.hpp"
 #include "backends/support/sge_list.hpp"
 #include "core/base/internals.hpp"
 
