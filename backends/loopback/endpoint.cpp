@@ -37,10 +37,6 @@ Endpoint::~Endpoint() {
     device_.endpoint_closed();
 }
 
-OwnRegionTable& Endpoint::regions() const noexcept { return device_.regions(); }
-
-support::Flusher& Endpoint::flusher() const noexcept { return device_.flusher(); }
-
 Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept {
     return support::guarded([&] {
         return post_bind(window, request, [this](const SendRequest& turn) {

@@ -26,8 +26,6 @@ public:
     void fail() noexcept override;
 
     // For the work queues, with the lock of a completion queue held.
-    OwnRegionTable& regions() const noexcept;
-    support::Flusher& flusher() const noexcept;
     std::uint32_t connection_number() const noexcept { return connection_->number(); }
     /// Checks access to the first `bytes` bytes of an SGE. `cache`: of the caller. Without `looks_up`, returns false if
     /// they are not in the region that was used last.

@@ -434,7 +434,7 @@ void ReceiveQueue::refuse(CompletionCode code) noexcept {
 
 /// On reliable levels a failure ends the connection. A sender that waits for confirmation learns which slot caused it.
 void ReceiveQueue::fail_connection(wire::Fault fault, bool caused_by_peer) noexcept {
-    if (endpoint_.attributes().reliability == Reliability::Unreliable) return;
+    if (!endpoint_.is_reliable()) return;
     ring_.report(fault);
     stop(caused_by_peer);
 }

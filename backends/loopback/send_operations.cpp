@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 
+#include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
 #include "backends/loopback/send_queue.hpp"
 #include "backends/support/atomic_word.hpp"
@@ -37,13 +38,12 @@ std::uint32_t next_fragment(std::uint64_t total, std::uint64_t moved) noexcept {
 
 }  // namespace
 
-Reliability SendQueue::reliability() const noexcept { return endpoint_.attributes().reliability; }
-
 SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
     lock().assume_held();
     if (operation.code != CompletionCode::Success) return fail_early(operation);
     if (operation.stage == Stage::Unchecked)
-        if (const auto code = support::check_format(operation.request, reliability()); code != CompletionCode::Success)
+        if (const auto code = support::check_format(operation.request, endpoint_.is_reliable());
+            code != CompletionCode::Success)
             return fail(operation, code);
     // Fences (guide, section 5.2) need no code here, because an RDMA read completes before the next request starts.
     switch (operation.request.opcode) {

@@ -96,7 +96,7 @@ inline SendQueue::Posted SendQueue::send_directly(const SendRequest& request, st
 template <SendQueue::Kind kind, RemoteUse use>
 inline SendQueue::Posted SendQueue::access_directly(const SendRequest& request, std::uint32_t length) noexcept {
     constexpr bool is_read = use == RemoteUse::Read;
-    if (is_read ? reliability() == Reliability::Unreliable : request.with_immediate) return Posted::No;
+    if (is_read ? !endpoint_.is_reliable() : request.with_immediate) return Posted::No;
     auto* const own = static_cast<std::byte*>(request.sges[0].address);
     if (!endpoint_.may_use<kind == Kind::Any>(local_, request.sges[0], length, is_read)) return Posted::No;
     const RemoteAddress& remote = request.remote;
@@ -345,8 +345,8 @@ void SendQueue::add_to(EndpointCounters& counters) const noexcept {
 /// A peer with a shared receive queue does not know in advance whether there will be a receive. Senders to which
 /// refusals are reported wait for the confirmation.
 std::uint8_t SendQueue::confirmation_flag() const noexcept {
-    if (reliability() == Reliability::Unreliable) return 0;
-    if (reliability() == Reliability::ReliableReception || connection_->peer_shares_receives())
+    if (!endpoint_.is_reliable()) return 0;
+    if (endpoint_.attributes().reliability == Reliability::ReliableReception || connection_->peer_shares_receives())
         return wire::slot_flags::acknowledge;
     return support::reports_refusals(endpoint_.attributes()) ? wire::slot_flags::confirm : 0;
 }
@@ -417,8 +417,7 @@ bool SendQueue::place_in_area(std::uint32_t length, std::uint32_t& offset) noexc
 /// Takes a receive of the peer for the next message.
 SendQueue::Credit SendQueue::take_credit(Operation& operation) noexcept {
     if (!ring_.has_credit() && !connection_->peer_shares_receives()) {
-        if (reliability() == Reliability::Unreliable ||
-            endpoint_.attributes().receiver_not_ready == ReceiverNotReady::Break)
+        if (!endpoint_.is_reliable() || endpoint_.attributes().receiver_not_ready == ReceiverNotReady::Break)
             return Credit::Missing;
         if (std::exchange(operation.stage, Stage::AwaitingCredit) == Stage::AwaitingCredit) return Credit::Awaited;
         credit_waits_.add();

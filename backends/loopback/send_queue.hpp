@@ -192,7 +192,6 @@ private:
     std::uint8_t confirmation_flag() const noexcept VIADUCT_REQUIRES(lock());
     [[gnu::always_inline]] bool retire_directly(Completion& out) noexcept VIADUCT_REQUIRES(lock());
     [[gnu::noinline]] void advance() noexcept VIADUCT_REQUIRES(lock());
-    Reliability reliability() const noexcept;
 
     /// Returns the slot flag that makes the peer confirm the last slot of a message, or 0 for no confirmation. A
     /// confirmation is urgent only if this side's consumer does not poll.

@@ -37,10 +37,12 @@ public:
 
     Node& node() noexcept { return *node_; }
     Agent& agent() const noexcept { return node_->agent(); }
+    Regions& regions() noexcept { return node_->regions(); }
+    support::Flusher& flusher() noexcept { return node_->flusher(); }
     template <class Use>
     auto with_regions(Use use) {
         const Node::Guard guard(*node_);
-        return use(node_->regions());
+        return use(regions());
     }
     static void await_servers() noexcept {}
 

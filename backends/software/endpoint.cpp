@@ -26,12 +26,6 @@ Endpoint::~Endpoint() {
     device_.endpoint_closed();
 }
 
-Regions& Endpoint::regions() const noexcept { return node_.regions(); }
-
-support::Flusher& Endpoint::flusher() const noexcept { return node_.flusher(); }
-
-std::uint32_t Endpoint::connection_number() const noexcept { return connection_->number(); }
-
 // ---- Posting -----------------------------------------------------------------------------------------------------
 
 Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
@@ -116,7 +110,7 @@ bool Endpoint::handle(const Frame& frame) noexcept {
     }
     if (header.kind == FrameKind::Refused) {
         const bool failed = header.immediate == static_cast<std::uint32_t>(CompletionCode::RemoteOperation);
-        if (attributes().reliability != Reliability::Unreliable)
+        if (is_reliable())
             connection_->lose("refuses a request of a reliable connection");
         else
             send_.take_refusal(header.key, failed ? CompletionCode::RemoteOperation : CompletionCode::RemoteProtection);

@@ -30,9 +30,7 @@ public:
     bool is_idle() const noexcept { return connection_ == nullptr && !broken_; }
 
     // For the work queues.
-    Regions& regions() const noexcept;
-    support::Flusher& flusher() const noexcept;
-    std::uint32_t connection_number() const noexcept;
+    std::uint32_t connection_number() const noexcept { return connection_->number(); }
     /// Checks access to the first `bytes` bytes of an SGE.
     bool may_use(const Sge& sge, std::uint64_t bytes, bool written) const noexcept;
     bool has_file(std::uint32_t key) const noexcept;

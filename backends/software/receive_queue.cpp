@@ -33,10 +33,6 @@ support::Arrival arrival_of(const FrameHeader& header) noexcept {
 
 }  // namespace
 
-bool ReceiveQueue::is_reliable() const noexcept {
-    return endpoint_.attributes().reliability != Reliability::Unreliable;
-}
-
 // ---- Receives ----------------------------------------------------------------------------------------------------
 
 Status ReceiveQueue::post(const ReceiveRequest& request) { return post_in_order(request); }
@@ -74,11 +70,12 @@ ReceiveQueue::Turn ReceiveQueue::find_receive(CompletedOperation operation) noex
         completions_.keep_place();
     }
     if (!entries_.empty()) return Turn::Now;
-    const bool waits = shared_ != nullptr ||
-                       (is_reliable() && connection_->remote_attributes().receiver_not_ready == ReceiverNotReady::Wait);
+    const bool waits =
+        shared_ != nullptr ||
+        (endpoint_.is_reliable() && connection_->remote_attributes().receiver_not_ready == ReceiverNotReady::Wait);
     if (waits) return Turn::Later;
     endpoint_.missed_receive(operation);
-    no_receive_ = is_reliable();
+    no_receive_ = endpoint_.is_reliable();
     refuse(CompletionCode::RemoteOperation);
     return Turn::Never;
 }
@@ -269,7 +266,7 @@ bool ReceiveQueue::refuse_access(const FrameHeader& header, RemoteUse use, Compl
 
 /// On reliable levels a refusal ends the connection, and the peer learns which request caused it.
 void ReceiveQueue::refuse(CompletionCode code) noexcept {
-    if (!is_reliable()) return;
+    if (!endpoint_.is_reliable()) return;
     refusal_ = code;
     endpoint_.request_break();
 }
@@ -279,7 +276,7 @@ bool ReceiveQueue::refuse_request(const FrameHeader& header, CompletionCode code
     refuse(code);
     const bool awaited = header.kind == FrameKind::AtomicWrite || header.kind == FrameKind::FlushVisible ||
                          header.kind == FrameKind::FlushPersistent;
-    return is_reliable() || !awaited ||
+    return endpoint_.is_reliable() || !awaited ||
            connection_->send({.immediate = static_cast<std::uint32_t>(code),
                               .key = connection_->current_request(),
                               .kind = FrameKind::Refused});

@@ -86,7 +86,6 @@ private:
     bool refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation,
                        std::uint64_t bytes) noexcept;
     bool violate(const char* how) noexcept;  ///< ends the connection and returns false
-    bool is_reliable() const noexcept;
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;

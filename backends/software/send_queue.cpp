@@ -33,8 +33,6 @@ std::uint8_t marks_of(const SendRequest& request) noexcept {
 
 }  // namespace
 
-Reliability SendQueue::reliability() const noexcept { return endpoint_.attributes().reliability; }
-
 /// Reports whether a request completes only when the peer has executed it. Otherwise it completes when it is sent.
 bool SendQueue::is_confirmed(const SendRequest& request) const noexcept {
     switch (request.opcode) {
@@ -46,7 +44,7 @@ bool SendQueue::is_confirmed(const SendRequest& request) const noexcept {
             if (!notifies(request)) return support::reports_refusals(endpoint_.attributes());
             break;
     }
-    if (reliability() == Reliability::Unreliable) return false;
+    if (!endpoint_.is_reliable()) return false;
     return support::reports_refusals(endpoint_.attributes()) || connection_->peer_shares_receives() ||
            endpoint_.attributes().receiver_not_ready == ReceiverNotReady::Wait;
 }
@@ -144,7 +142,8 @@ SendQueue::Outcome SendQueue::execute(Operation& operation) noexcept {
 /// Checks what only this side knows (guide, section 5.2).
 CompletionCode SendQueue::check(const Operation& operation) noexcept {
     const SendRequest& request = operation.request;
-    if (const auto code = support::check_format(request, reliability()); code != CompletionCode::Success) return code;
+    const auto code = support::check_format(request, endpoint_.is_reliable());
+    if (code != CompletionCode::Success) return code;
     return support::check_pieces(
         request, operation.total, endpoint_.max_transfer_bytes(),
         [this](const Sge& sge, bool written) { return endpoint_.may_use(sge, sge.length, written); });

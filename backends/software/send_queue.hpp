@@ -103,7 +103,6 @@ private:
     Outcome ask(Operation& operation) noexcept;
     CompletionCode check(const Operation& operation) noexcept;
     bool is_confirmed(const SendRequest& request) const noexcept;
-    Reliability reliability() const noexcept;
     Fetch* oldest_fetch() noexcept;
     bool has_memory(const Fetch& fetch) const noexcept;
 

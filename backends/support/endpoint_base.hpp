@@ -18,9 +18,10 @@ namespace viaduct::support {
 
 /// The base of an endpoint, `Self`, which makes this class a friend and has these members:
 ///   - send_, receive_: the queues;
-///   - regions(): the table of keys, a Windows;
-///   - flusher();
 ///   - connection_number(): of the connection, at this end.
+/// The device has these functions:
+///   - regions(): the table of keys, a Windows;
+///   - flusher().
 template <class Self, class Device, class Base = backend::Endpoint>
 class EndpointBase : public Base {
 public:
@@ -41,12 +42,15 @@ public:
     std::uint64_t context() const noexcept { return context_; }
     std::uint32_t domain_id() const noexcept { return domain_id_; }
     std::uint32_t max_transfer_bytes() const noexcept { return max_transfer_bytes_; }
+    bool is_reliable() const noexcept { return attributes_.reliability != Reliability::Unreliable; }
     bool shares_receives() const noexcept { return self().receive_.is_shared(); }
     /// Called when the connector repeats its request.
     void count_retry() noexcept { retries_.add(); }
 
     // ---- Rights ----
-    std::optional<RegionView> own_region(std::uint32_t key) const noexcept { return self().regions().find_region(key); }
+    std::optional<RegionView> own_region(std::uint32_t key) const noexcept {
+        return device_.regions().find_region(key);
+    }
     bool peer_may_access(RemoteUse use, const RemoteAddress& remote, std::uint64_t bytes) const noexcept {
         if (bytes == 0 && use != RemoteUse::Flush) return true;
         const auto region = own_region(remote.key);
@@ -54,11 +58,11 @@ public:
                region->allows(use, attributes_.access, domain_id_, self().connection_number(), remote.address, bytes);
     }
     CompletionCode bind_window(std::uint32_t key) noexcept {
-        return self().regions().bind(key, domain_id_, self().connection_number());
+        return device_.regions().bind(key, domain_id_, self().connection_number());
     }
-    void forget_window(std::uint32_t key) noexcept { self().regions().forget(key); }
+    void forget_window(std::uint32_t key) noexcept { device_.regions().forget(key); }
     bool invalidate_window(std::uint32_t key) noexcept {
-        return self().regions().invalidate(key, self().connection_number());
+        return device_.regions().invalidate(key, self().connection_number());
     }
 
     // ---- What it tells ----
@@ -88,9 +92,8 @@ public:
         if (wants_reasons()) tell_of_peer(operation, CompletionCode::RemoteOperation, "no receive was posted for it");
     }
     void tell_of_peer(CompletedOperation operation, CompletionCode told, const Reason& why) noexcept {
-        const bool reliable = attributes_.reliability != Reliability::Unreliable;
         tell({.operation = operation,
-              .told = reliable ? told : CompletionCode::Success,
+              .told = is_reliable() ? told : CompletionCode::Success,
               .is_of_peer = true,
               .why = why});
     }
@@ -104,7 +107,7 @@ public:
 
     /// Returns null if out of memory or threads.
     std::shared_ptr<FlushJob> start_flush(std::uint64_t address, std::uint64_t length) noexcept try {
-        return self().flusher().start(address, length, self().connection_number());
+        return device_.flusher().start(address, length, self().connection_number());
     } catch (const std::exception&) {
         log(LogLevel::Error, "cannot flush: out of memory or threads");
         return nullptr;
@@ -133,11 +136,11 @@ private:
     template <class Post>
     Status post_bind(backend::MemoryWindow& window, const backend::BindRequest& request, Post post) {
         auto& own = static_cast<MemoryWindow<Device>&>(window);
-        const auto key = self().regions().prepare({.window = own.number(),
-                                                   .region = request.length == 0 ? 0 : request.region->key(),
-                                                   .base = reinterpret_cast<std::uint64_t>(request.address),
-                                                   .length = request.length,
-                                                   .access = request.access});
+        const auto key = device_.regions().prepare({.window = own.number(),
+                                                    .region = request.length == 0 ? 0 : request.region->key(),
+                                                    .base = reinterpret_cast<std::uint64_t>(request.address),
+                                                    .length = request.length,
+                                                    .access = request.access});
         if (!key.ok()) return key.status();
         SendRequest turn;
         turn.context = request.context;

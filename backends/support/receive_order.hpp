@@ -153,10 +153,9 @@ private:
         const Receive& entry = entries_.front();
         if (entry.fault != CompletionCode::Success) return;
         auto& endpoint = queue().endpoint();
-        const bool reliable = endpoint.attributes().reliability != Reliability::Unreliable;
         FailedRequest failed{.operation = arrival.operation,
                              .code = code,
-                             .told = reliable ? told : CompletionCode::Success,
+                             .told = endpoint.is_reliable() ? told : CompletionCode::Success,
                              .context = entry.context,
                              .why = {}};
         if (code == CompletionCode::PartialMessage)

@@ -218,7 +218,7 @@ private:
     friend Queue;
     SendOrder() = default;
     Queue& queue() noexcept { return static_cast<Queue&>(*this); }
-    bool is_reliable() noexcept { return queue().endpoint().attributes().reliability != Reliability::Unreliable; }
+    bool is_reliable() noexcept { return queue().endpoint().is_reliable(); }
 
     /// Entries move when the FIFO grows, so the pointer into them is set before each use.
     Operation& front() noexcept {

@@ -32,14 +32,13 @@ inline CompletionCode take_operands(const SendRequest& request, std::uint64_t to
 }
 
 /// Called before the request is executed.
-inline CompletionCode check_format(const SendRequest& request, Reliability reliability) noexcept {
-    const bool unreliable = reliability == Reliability::Unreliable;
+inline CompletionCode check_format(const SendRequest& request, bool is_reliable) noexcept {
     bool valid = true;
     switch (request.opcode) {
-        case Opcode::SendInvalidate: valid = !request.with_immediate && !unreliable; break;
+        case Opcode::SendInvalidate: valid = !request.with_immediate && is_reliable; break;
         case Opcode::Flush: valid = request.sges.empty(); break;
         case Opcode::AtomicWrite: valid = request.remote.address % sizeof(std::uint64_t) == 0; break;
-        default: valid = !fetches(request.opcode) || !unreliable; break;
+        default: valid = !fetches(request.opcode) || is_reliable; break;
     }
     return valid ? CompletionCode::Success : CompletionCode::LocalFormat;
 }
