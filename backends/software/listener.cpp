@@ -8,7 +8,6 @@
 #include "backends/software/endpoint.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/services.hpp"
-#include "backends/support/take_turns.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::software {
@@ -92,37 +91,16 @@ Result<std::shared_ptr<Port>> Port::get(Node& node, std::uint16_t number) {
 }
 
 void Port::close_if_unused() noexcept {
-    if (!listeners_.empty() || !peers_.empty()) return;
+    if (!is_unused()) return;
     const auto keep = std::static_pointer_cast<Port>(shared_from_this());
     closes();
     node_.ports().erase(number_);
-}
-
-void Port::remove(const Listener& listener) noexcept {
-    std::erase(listeners_, &listener);
-    close_if_unused();
-}
-
-void Port::remove(const Connection& connection) noexcept {
-    std::erase(peers_, &connection);
-    close_if_unused();
 }
 
 bool Port::admits(const Service& service, Sharing sharing) const noexcept {
     return std::ranges::none_of(listeners_, [&](const Listener* listener) {
         return listener->service() == service && (sharing == Sharing::Exclusive || listener->is_exclusive());
     });
-}
-
-/// Alternates between the listeners of a service.
-Listener* Port::next_listener(const Service& service) noexcept {
-    return support::take_turns(listeners_, [&](const Listener* listener) { return listener->service() == service; });
-}
-
-Connection* Port::find_peer(const HostAddress& host, const Service& service) const noexcept {
-    const auto found =
-        std::ranges::find_if(peers_, [&](const Connection* connection) { return connection->expects(host, service); });
-    return found == peers_.end() ? nullptr : *found;
 }
 
 /// On a port that is open to the network, strangers could cause any number of warnings, so there is one a second.

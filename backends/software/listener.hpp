@@ -4,9 +4,9 @@
 
 #include <list>
 #include <memory>
-#include <vector>
 
 #include "backends/software/node.hpp"
+#include "backends/support/port_base.hpp"
 #include "core/backend.hpp"
 #include "core/base/event_channel.hpp"
 
@@ -67,21 +67,19 @@ private:
 };
 
 /// A port of an address, on which several services may have listeners. The lock of the node must be held.
-class Port : public AgentClient {
+class Port : public AgentClient, public support::PortBase<Listener, Connection> {
 public:
     /// Returns the port if this process already listens on it; otherwise opens it. Busy: another process uses it.
     static Result<std::shared_ptr<Port>> get(Node& node, std::uint16_t number);
 
-    void add(Listener& listener) { listeners_.push_back(&listener); }
-    void add(Connection& connection) { peers_.push_back(&connection); }
-    void remove(const Listener& listener) noexcept;
-    void remove(const Connection& connection) noexcept;
+    template <class User>
+    void remove(const User& user) noexcept {
+        PortBase::remove(user);
+        close_if_unused();
+    }
 
     /// Whether the service may have another listener.
     bool admits(const Service& service, Sharing sharing) const noexcept;
-
-    /// Finds a peer-to-peer connection that waits for a host.
-    Connection* find_peer(const HostAddress& host, const Service& service) const noexcept;
 
     std::uint16_t number() const noexcept { return number_; }
 
@@ -101,12 +99,9 @@ protected:
 
 private:
     void close_if_unused() noexcept;
-    Listener* next_listener(const Service& service) noexcept;
 
     const std::uint16_t number_;
     Deadline next_warning_ = Deadline::now();
-    std::vector<Listener*> listeners_;
-    std::vector<Connection*> peers_;
 };
 
 class Listener final : public viaduct::Listener {

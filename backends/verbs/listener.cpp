@@ -6,7 +6,6 @@
 #include <new>
 
 #include "backends/support/guarded.hpp"
-#include "backends/support/take_turns.hpp"
 #include "backends/verbs/endpoint.hpp"
 #include "backends/verbs/nic.hpp"
 #include "backends/verbs/peer_connector.hpp"
@@ -107,7 +106,7 @@ Result<ListeningPort*> ListeningPort::get(Nic& nic, std::uint16_t port) {
 
 void ListeningPort::close_if_unused(Nic& nic, std::uint16_t port) noexcept {
     const auto found = nic.ports().find(port);
-    if (found->second->listeners_.empty() && found->second->peer_connectors_.empty()) nic.ports().erase(found);
+    if (found->second->is_unused()) nic.ports().erase(found);
 }
 
 bool ListeningPort::serves(std::uint64_t service) const noexcept {
@@ -119,17 +118,6 @@ bool ListeningPort::serves(std::uint64_t service) const noexcept {
 std::uint64_t ListeningPort::bare_service() const noexcept {
     const std::uint64_t service = support::fingerprint(service_of(port_));
     return serves(service) || listeners_.empty() ? service : listeners_.front()->service();
-}
-
-/// Alternates between the listeners of a service.
-Listener* ListeningPort::next_listener(std::uint64_t service) noexcept {
-    return support::take_turns(listeners_, [&](const Listener* listener) { return listener->service() == service; });
-}
-
-PeerConnector* ListeningPort::find_connector(const HostAddress& host, const Handshake& handshake) const noexcept {
-    const auto found = std::ranges::find_if(
-        peer_connectors_, [&](const PeerConnector* connector) { return connector->expects(host, handshake); });
-    return found == peer_connectors_.end() ? nullptr : *found;
 }
 
 void ListeningPort::on_event(CmEvent& event) noexcept try {
@@ -150,7 +138,7 @@ void ListeningPort::on_event(CmEvent& event) noexcept try {
 void ListeningPort::on_removal() noexcept {
     const auto last_owner = nic_.ports().extract(port_);
     for (Listener* listener : listeners_) listener->lose_port();
-    for (PeerConnector* connector : peer_connectors_) connector->lose_port();
+    for (PeerConnector* connector : peers_) connector->lose_port();
 }
 
 /// More requests than a listener has room for are refused as if there was none.
@@ -164,7 +152,7 @@ void ListeningPort::on_request(CmEvent& event, const Handshake& handshake) {
 
 /// Destroying a connector may destroy the port.
 void ListeningPort::on_peer(CmEvent& event, const Handshake& handshake) noexcept {
-    if (PeerConnector* connector = find_connector(host_of(rdma_get_peer_addr(event.id.get())), handshake))
+    if (PeerConnector* connector = find_peer(host_of(rdma_get_peer_addr(event.id.get())), handshake))
         connector->on_peer_request(event, handshake);
     else
         (void)refuse(event.id.get(), {.kind = Handshake::Kind::NoListener, .framed = true}).ok();
@@ -174,8 +162,8 @@ void ListeningPort::on_peer(CmEvent& event, const Handshake& handshake) noexcept
 void ListeningPort::on_probe(CmEvent& event, const Handshake& handshake) noexcept {
     const HostAddress host = host_of(rdma_get_peer_addr(event.id.get()));
     (void)refuse(event.id.get(), {.kind = Handshake::Kind::Reject, .framed = true}).ok();
-    for (std::size_t i = peer_connectors_.size(); i-- != 0;)
-        if (peer_connectors_[i]->expects(host, handshake)) peer_connectors_[i]->on_probe();
+    for (std::size_t i = peers_.size(); i-- != 0;)
+        if (peers_[i]->expects(host, handshake)) peers_[i]->on_probe();
 }
 
 Result<std::unique_ptr<Listener>> Listener::create(std::shared_ptr<Nic> nic, const Address& local, Sharing sharing) {

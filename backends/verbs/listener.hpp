@@ -4,8 +4,8 @@
 
 #include <list>
 #include <memory>
-#include <vector>
 
+#include "backends/support/port_base.hpp"
 #include "backends/verbs/agent.hpp"
 #include "core/backend.hpp"
 #include "core/base/event_channel.hpp"
@@ -55,27 +55,20 @@ private:
 Status refuse(rdma_cm_id* id, const Handshake& handshake) noexcept;
 
 /// The control lock must be held. Owned by the card as long as it has listeners.
-class ListeningPort final : private LinkOwner {
+class ListeningPort final : public support::PortBase<Listener, PeerConnector>, private LinkOwner {
 public:
     /// Returns the port of the card and opens it if necessary. Busy: another process uses the port. Throws
     /// std::bad_alloc.
     static Result<ListeningPort*> get(Nic& nic, std::uint16_t port);
     static void close_if_unused(Nic& nic, std::uint16_t port) noexcept;
 
-    void add(Listener& listener) { listeners_.push_back(&listener); }
-    void remove(Listener& listener) noexcept { std::erase(listeners_, &listener); }
     bool serves(std::uint64_t service) const noexcept;
-
-    void add(PeerConnector& connector) { peer_connectors_.push_back(&connector); }
-    void remove(PeerConnector& connector) noexcept { std::erase(peer_connectors_, &connector); }
-    PeerConnector* find_connector(const HostAddress& host, const Handshake& handshake) const noexcept;
 
 private:
     static Result<std::unique_ptr<ListeningPort>> open(Nic& nic, std::uint16_t port);
     ListeningPort(Nic& nic, std::uint16_t port) noexcept : nic_(nic), port_(port) {}
     void on_event(CmEvent& event) noexcept override;
     std::uint64_t bare_service() const noexcept;
-    Listener* next_listener(std::uint64_t service) noexcept;
     void on_removal() noexcept;
     void on_request(CmEvent& event, const Handshake& handshake);
     void on_peer(CmEvent& event, const Handshake& handshake) noexcept;
@@ -83,8 +76,6 @@ private:
 
     Nic& nic_;
     const std::uint16_t port_;
-    std::vector<Listener*> listeners_;  // in the order of their turns
-    std::vector<PeerConnector*> peer_connectors_;
     std::shared_ptr<Link> link_;
 };
 

@@ -39,10 +39,10 @@ bool PeerConnector::on_one_host() const noexcept { return parameters_.remote.hos
 /// Listens on the port if it is free. On one host, this decides the role.
 Status PeerConnector::choose_role() {
     const auto known = nic_.ports().find(port_);
-    const bool peer_here = on_one_host() && known != nic_.ports().end() &&
-                           known->second->find_connector(
-                               nic_.host(), {.kind = Handshake::Kind::PeerRequest,
-                                             .service = support::fingerprint(parameters_.remote.service)}) != nullptr;
+    const Handshake request{.kind = Handshake::Kind::PeerRequest,
+                            .service = support::fingerprint(parameters_.remote.service)};
+    const bool peer_here =
+        on_one_host() && known != nic_.ports().end() && known->second->find_peer(nic_.host(), request) != nullptr;
     role_ = Role::Active;
     if (peer_here) return {};
     const auto port = ListeningPort::get(nic_, port_);
