@@ -24,28 +24,11 @@ Result<OwnRegionTable> OwnRegionTable::create() {
     return table;
 }
 
-Result<std::uint32_t> OwnRegionTable::add(void* address, std::uint64_t length, const support::MemoryInfo& memory,
-                                          std::uint32_t domain, Access access) {
-    const LockGuard lock(*mutex_);
-    const std::uint32_t key = take_key();
-    if (key == 0) return Status(Code::NoResources, "all region keys are in use");
-    const std::uint32_t flags = (memory.writable ? wire::region_flags::writable_pages : 0) |
-                                (memory.has_file ? wire::region_flags::file : 0) |
-                                (memory.one_memfd ? wire::region_flags::mappable : 0);
-    publish(key, {.base = reinterpret_cast<std::uint64_t>(address),
-                  .length = length,
-                  .domain = domain,
-                  .flags = support::flags_of_region(flags, access),
-                  .only_through = 0});
-    return key;
-}
-
 void OwnRegionTable::set_rights(std::uint32_t key, std::uint32_t domain, Access access) noexcept {
     const LockGuard lock(*mutex_);
     wire::RegionEntry& slot = entry(key);
-    const auto kept = static_cast<std::uint32_t>(slot.rights.load(std::memory_order_relaxed)) &
-                      (wire::region_flags::writable_pages | wire::region_flags::file | wire::region_flags::mappable);
-    slot.rights.store(rights_of(domain, support::flags_of_region(kept, access)), std::memory_order_release);
+    const auto flags = static_cast<std::uint32_t>(slot.rights.load(std::memory_order_relaxed));
+    slot.rights.store(rights_of(domain, support::flags_of_region(flags, access)), std::memory_order_release);
     start_generation();
 }
 

@@ -10,7 +10,6 @@
 
 #include "backends/loopback/doorbell.hpp"
 #include "backends/loopback/layout.hpp"
-#include "backends/support/memory_map.hpp"
 #include "backends/support/windows.hpp"
 #include "core/base/unique_fd.hpp"
 #include "viaduct/attributes.hpp"
@@ -53,9 +52,6 @@ public:
 
     std::optional<RegionView> find_region(std::uint32_t key) const noexcept { return look_up(table(), key); }
 
-    /// Publishes a region and returns its key. NoResources: the table is full.
-    Result<std::uint32_t> add(void* address, std::uint64_t length, const support::MemoryInfo& memory,
-                              std::uint32_t domain, Access access);
     void set_rights(std::uint32_t key, std::uint32_t domain, Access access) noexcept;
     void remove(std::uint32_t key) noexcept;
 
@@ -69,6 +65,7 @@ private:
     OwnRegionTable() = default;
 
     // For Windows.
+    static constexpr const char* no_key = "all region keys are in use";
     Mutex& mutex() noexcept VIADUCT_RETURNS_LOCK(*mutex_) { return *mutex_; }
     std::uint32_t take_key() noexcept VIADUCT_REQUIRES(*mutex_);
     void give_back(std::uint32_t key) noexcept VIADUCT_REQUIRES(*mutex_);

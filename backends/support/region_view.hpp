@@ -26,8 +26,10 @@ constexpr std::uint32_t remote_flags(Access access) noexcept {
            (access.remote_atomic ? region_flags::remote_atomic : 0);
 }
 
-/// Returns the flags of a region from the properties of its memory and the access that the owner allows.
+/// Returns the flags of a region from the properties of its memory and the access that the owner allows. Other flags
+/// of `memory` are ignored.
 constexpr std::uint32_t flags_of_region(std::uint32_t memory, Access access) noexcept {
+    memory &= region_flags::file | region_flags::writable_pages | region_flags::mappable;
     const bool local_write = access.local_write && (memory & region_flags::writable_pages) != 0;
     return memory | (local_write ? region_flags::local_write : 0) | remote_flags(access);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory windows of a table of regions. A window has a permanent number, which is not valid as a key; each binding
-// has a key of its own.
+// The regions of a table, and its memory windows. A window has a permanent number, which is not valid as a key; each
+// binding has a key of its own.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "backends/support/memory_map.hpp"
 #include "backends/support/region_view.hpp"
 #include "viaduct/attributes.hpp"
 #include "viaduct/detail/mutex.hpp"
@@ -34,14 +35,32 @@ struct VIADUCT_LOCK NoLock {
 
 /// The base of a `Table`, which has these functions:
 ///   - mutex(): the lock of the table, with which the others are called;
-///   - take_key(): a key that is not valid, and that no other call gets until give_back(); 0: all are in use;
+///   - take_key(): a key that is not valid, and that no other call gets until give_back(); 0: there is none;
+///   - no_key: why there is none;
 ///   - find_region(key): a copy of what is published under the key, or nothing;
 ///   - publish(key, view): makes a key valid; may throw std::bad_alloc;
 ///   - end(key): ends a key, if it is valid, and gives it back.
 template <class Table>
 class Windows {
 public:
-    /// Creates a window. Throws std::bad_alloc. NoResources: all keys are in use.
+    /// Publishes a region and returns its key. Throws std::bad_alloc. NoResources: there is no key.
+    Result<std::uint32_t> add(void* address, std::uint64_t length, const MemoryInfo& memory, std::uint32_t domain,
+                              Access access) {
+        const LockGuard lock(table().mutex());
+        const std::uint32_t key = table().take_key();
+        if (key == 0) return Status(Code::NoResources, Table::no_key);
+        const std::uint32_t flags = (memory.writable ? region_flags::writable_pages : 0) |
+                                    (memory.has_file ? region_flags::file : 0) |
+                                    (memory.one_memfd ? region_flags::mappable : 0);
+        table().publish(key, {.base = reinterpret_cast<std::uint64_t>(address),
+                              .length = length,
+                              .domain = domain,
+                              .flags = flags_of_region(flags, access),
+                              .only_through = 0});
+        return key;
+    }
+
+    /// Creates a window. Throws and fails like add().
     Result<std::uint32_t> add_window(std::uint32_t domain, WindowScope scope) {
         const LockGuard lock(table().mutex());
         return keep(windows_, Window{.domain = domain, .scope = scope});
@@ -57,7 +76,7 @@ public:
         table().give_back(window);
     }
 
-    /// Stores a binding until bind() and returns its future key. Throws and fails like add_window().
+    /// Stores a binding until bind() and returns its future key. Throws and fails like add().
     Result<std::uint32_t> prepare(const Binding& binding) {
         const LockGuard lock(table().mutex());
         return keep(prepared_, binding);
@@ -138,7 +157,7 @@ private:
     Result<std::uint32_t> keep(std::unordered_map<std::uint32_t, Value>& map, const Value& value) {
         table().mutex().assume_held();
         const std::uint32_t key = table().take_key();
-        if (key == 0) return Status(Code::NoResources, "all region keys are in use");
+        if (key == 0) return Status(Code::NoResources, Table::no_key);
         try {
             map.emplace(key, value);
         } catch (...) {
