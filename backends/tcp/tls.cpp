@@ -137,30 +137,7 @@ private:
     }
     static void* thread_mark() noexcept { return reinterpret_cast<void*>(std::uintptr_t{forks()} + 1); }
 
-    OpenSsl() noexcept {
-        // Before OpenSSL has a key of its own, unless the program uses OpenSSL, too: the C library calls the
-        // destructors in this order.
-        has_key_ = pthread_key_create(&threads_, end_thread) == 0;
-        support::SharedLibrary library(library_name);
-#define VIADUCT_FIND(NAME) library.find(NAME, #NAME);
-        VIADUCT_OPENSSL(VIADUCT_FIND)
-#undef VIADUCT_FIND
-        if (library.error() != nullptr) {
-            log(LogLevel::Error, "tcp: cannot authenticate peers: %s", library.error());
-            return;
-        }
-        // Without a handler at exit, which would take away what other threads use. The context of our own keeps
-        // settings for the program's use of OpenSSL out of ours.
-        if (has_key_ && OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1)
-            sockets = BIO_meth_new(BIO_TYPE_SOCKET, "");
-        if (sockets != nullptr) {
-            BIO_meth_set_read(sockets, receive);
-            BIO_meth_set_write(sockets, send);
-            BIO_meth_set_ctrl(sockets, control);
-        } else {
-            log(LogLevel::Error, "tcp: cannot authenticate peers: %s lacks what is needed", library_name);
-        }
-    }
+    OpenSsl() noexcept;
 
     /// A forked child makes a library context of its own: in that of the parent, other threads may have held locks.
     static void forget_library(void*) noexcept {
@@ -168,8 +145,6 @@ private:
         libraries_ = {};
     }
 
-    static int receive(BIO* bio, char* to, int size) noexcept;
-    static int send(BIO* bio, const char* from, int size) noexcept;
     static long control(BIO*, int command, long, void*) noexcept { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
     bool has_key_ = false;
@@ -276,6 +251,30 @@ struct TlsCallbacks {
 
 namespace {
 
+OpenSsl::OpenSsl() noexcept {
+    // Before OpenSSL has a key of its own, unless the program uses OpenSSL, too: the C library calls the
+    // destructors in this order.
+    has_key_ = pthread_key_create(&threads_, end_thread) == 0;
+    support::SharedLibrary library(library_name);
+#define VIADUCT_FIND(NAME) library.find(NAME, #NAME);
+    VIADUCT_OPENSSL(VIADUCT_FIND)
+#undef VIADUCT_FIND
+    if (library.error() != nullptr) {
+        log(LogLevel::Error, "tcp: cannot authenticate peers: %s", library.error());
+        return;
+    }
+    // Without a handler at exit, which would take away what other threads use. The context of our own keeps
+    // settings for the program's use of OpenSSL out of ours.
+    if (has_key_ && OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1) sockets = BIO_meth_new(BIO_TYPE_SOCKET, "");
+    if (sockets != nullptr) {
+        BIO_meth_set_read(sockets, TlsCallbacks::receive);
+        BIO_meth_set_write(sockets, TlsCallbacks::send);
+        BIO_meth_set_ctrl(sockets, control);
+    } else {
+        log(LogLevel::Error, "tcp: cannot authenticate peers: %s lacks what is needed", library_name);
+    }
+}
+
 Result<TlsContext> make_context(OSSL_LIB_CTX* library, const Policy& policy) {
     const OpenSsl& openssl = *OpenSsl::get();
     openssl.ERR_clear_error();
@@ -359,9 +358,6 @@ Result<TlsContext> make_tls_context(const Policy& policy) {
 }
 
 namespace {
-
-int OpenSsl::receive(BIO* bio, char* to, int size) noexcept { return TlsCallbacks::receive(bio, to, size); }
-int OpenSsl::send(BIO* bio, const char* from, int size) noexcept { return TlsCallbacks::send(bio, from, size); }
 
 std::string alpn_list(std::initializer_list<std::string_view> names) {
     std::string list;
