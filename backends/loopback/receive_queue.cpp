@@ -107,19 +107,13 @@ const Status* ReceiveQueue::ring_as_owner() noexcept {
 const Status* ReceiveQueue::receive_one(std::uint64_t context, void* address, std::uint32_t length,
                                         std::uint32_t key) noexcept {
     if (!lock().try_lock_as_owner()) [[unlikely]]
-        return receive_one_generally(context, address, length, key);
+        return support::receive_one_generally(*this, context, address, length, key);
     const Sge sge{address, key, length};
     const Posted posted = post_directly({.context = context, .sges = {&sge, 1}});
     if (posted == Posted::MustRing) [[unlikely]]
         return ring_as_owner();
     lock().unlock_as_owner();
-    return posted == Posted::No ? receive_one_generally(context, address, length, key) : nullptr;
-}
-
-const Status* ReceiveQueue::receive_one_generally(std::uint64_t context, void* address, std::uint32_t length,
-                                                  std::uint32_t key) noexcept {
-    const Sge sge{address, key, length};
-    return support::post_generally(*this, ReceiveRequest{.context = context, .sges = {&sge, 1}});
+    return posted == Posted::No ? support::receive_one_generally(*this, context, address, length, key) : nullptr;
 }
 
 Status ReceiveQueue::post(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {

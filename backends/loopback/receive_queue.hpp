@@ -101,8 +101,6 @@ private:
     // The common case of a post and of a message.
     [[gnu::always_inline]] Posted post_directly(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(lock());
     [[gnu::noinline]] const Status* ring_as_owner() noexcept VIADUCT_RELEASE(lock());
-    [[gnu::noinline]] const Status* receive_one_generally(std::uint64_t context, void* address, std::uint32_t length,
-                                                          std::uint32_t key) noexcept;
     template <Kind kind>
     [[gnu::always_inline]] bool deliver(const wire::Slot& slot, std::uint8_t flags, const Receive& receive,
                                         Completion& out) noexcept VIADUCT_REQUIRES(lock());

@@ -195,14 +195,6 @@ const Status* SendQueue::post(const SendRequest& request) noexcept {
 }
 
 template <Opcode opcode, class... Remote>
-const Status* SendQueue::post_single_generally(std::uint64_t context, void* address, std::uint32_t length,
-                                               std::uint32_t key, Remote... remote) noexcept {
-    const Sge sge{address, key, length};
-    return support::post_generally(
-        *this, SendRequest{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}});
-}
-
-template <Opcode opcode, class... Remote>
 const Status* SendQueue::post_single_as_owner(std::uint64_t context, void* address, std::uint32_t length,
                                               std::uint32_t key, Remote... remote) noexcept {
     const Sge sge{address, key, length};
@@ -210,7 +202,8 @@ const Status* SendQueue::post_single_as_owner(std::uint64_t context, void* addre
     const Posted posted = post_directly<Kind::Any, opcode>(request);
     if (posted == Posted::MustRing) ring_.ring();
     lock().unlock_as_owner();
-    return posted == Posted::No ? post_single_generally<opcode>(context, address, length, key, remote...) : nullptr;
+    if (posted != Posted::No) return nullptr;
+    return support::post_one_generally<opcode>(*this, context, address, length, key, remote...);
 }
 
 template <Opcode opcode, class... Remote>
@@ -218,7 +211,7 @@ template <Opcode opcode, class... Remote>
                                                                    std::uint32_t length, std::uint32_t key,
                                                                    Remote... remote) noexcept {
     if (!lock().try_lock_as_owner()) [[unlikely]]
-        return post_single_generally<opcode>(context, address, length, key, remote...);
+        return support::post_one_generally<opcode>(*this, context, address, length, key, remote...);
     const Sge sge{address, key, length};
     const SendRequest request{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&sge, 1}};
     const Posted posted = post_directly<Kind::Short, opcode>(request);

@@ -124,9 +124,6 @@ private:
     [[gnu::noinline]] const Status* post_single_as_owner(std::uint64_t context, void* address, std::uint32_t length,
                                                          std::uint32_t key, Remote... remote) noexcept
         VIADUCT_RELEASE(lock());
-    template <Opcode opcode, class... Remote>
-    [[gnu::noinline]] const Status* post_single_generally(std::uint64_t context, void* address, std::uint32_t length,
-                                                          std::uint32_t key, Remote... remote) noexcept;
 
     // All other cases.
     [[gnu::noinline]] Status enqueue(const SendRequest& request) noexcept VIADUCT_REQUIRES(lock());

@@ -31,4 +31,20 @@ template <class Queue, class Request>
     return backend::kept(queue.post(std::span(&request, 1), posted));
 }
 
+/// The same for a request of one piece. `remote`: the address and the key of an RDMA operation; none for a send.
+template <Opcode opcode, class Queue, class... Remote>
+[[gnu::noinline]] const Status* post_one_generally(Queue& queue, std::uint64_t context, void* address,
+                                                   std::uint32_t length, std::uint32_t key, Remote... remote) noexcept {
+    const Sge piece{address, key, length};
+    return post_generally(
+        queue, SendRequest{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&piece, 1}});
+}
+
+template <class Queue>
+[[gnu::noinline]] const Status* receive_one_generally(Queue& queue, std::uint64_t context, void* address,
+                                                      std::uint32_t length, std::uint32_t key) noexcept {
+    const Sge piece{address, key, length};
+    return post_generally(queue, ReceiveRequest{.context = context, .sges = {&piece, 1}});
+}
+
 }  // namespace viaduct::support

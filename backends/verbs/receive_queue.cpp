@@ -132,20 +132,13 @@ const Status* ReceiveQueue::find_room_and_post(std::uint64_t context, void* addr
     const std::uint32_t place = position();
     if (is_direct(place)) return post_directly(place, context, {address, key, length});
     mutex().unlock();
-    return receive_one_generally(context, address, length, key);
-}
-
-/// As receive_one(), for all requests.
-const Status* ReceiveQueue::receive_one_generally(std::uint64_t context, void* address, std::uint32_t length,
-                                                  std::uint32_t key) noexcept {
-    const Sge piece{address, key, length};
-    return support::post_generally(*this, ReceiveRequest{.context = context, .sges = {&piece, 1}});
+    return support::receive_one_generally(*this, context, address, length, key);
 }
 
 const Status* ReceiveQueue::receive_one(std::uint64_t context, void* address, std::uint32_t length,
                                         std::uint32_t key) noexcept {
     if (!regions_.plain() || !mutex().try_lock()) [[unlikely]]
-        return receive_one_generally(context, address, length, key);
+        return support::receive_one_generally(*this, context, address, length, key);
     const std::uint32_t place = position();
     if (!is_known_direct(place)) [[unlikely]]
         return find_room_and_post(context, address, length, key);

@@ -49,8 +49,6 @@ private:
     [[gnu::cold, gnu::noinline]] const Status* post_again() noexcept VIADUCT_RELEASE(mutex());
     [[gnu::noinline]] const Status* find_room_and_post(std::uint64_t context, void* address, std::uint32_t length,
                                                        std::uint32_t key) noexcept VIADUCT_RELEASE(mutex());
-    [[gnu::noinline]] const Status* receive_one_generally(std::uint64_t context, void* address, std::uint32_t length,
-                                                          std::uint32_t key) noexcept;
     [[gnu::cold, gnu::noinline]] Status refuse(int error) noexcept VIADUCT_REQUIRES(mutex());
     Status buffer(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(mutex());
     void count_accepted(std::uint64_t bytes) noexcept {

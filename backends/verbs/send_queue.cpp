@@ -362,21 +362,14 @@ const Status* SendQueue::post(const SendRequest& request) noexcept {
 template <Opcode opcode, class... Remote>
 const Status* SendQueue::find_room_and_post(std::uint64_t context, void* address, std::uint32_t length,
                                             std::uint32_t key, Remote... remote) noexcept {
-    const auto otherwise = [&] { return post_one_generally<opcode>(context, address, length, key, remote...); };
+    const auto otherwise = [&] {
+        return support::post_one_generally<opcode>(*this, context, address, length, key, remote...);
+    };
     const std::uint32_t place = position();
     if (is_direct(place))
         return post_directly<opcode>(place, context, {address, key, length}, {remote...}, IBV_SEND_SIGNALED, otherwise);
     mutex().unlock();
     return otherwise();
-}
-
-/// As post_one(), for all requests.
-template <Opcode opcode, class... Remote>
-const Status* SendQueue::post_one_generally(std::uint64_t context, void* address, std::uint32_t length,
-                                            std::uint32_t key, Remote... remote) noexcept {
-    const Sge piece{address, key, length};
-    return support::post_generally(
-        *this, SendRequest{.context = context, .opcode = opcode, .remote = {remote...}, .sges = {&piece, 1}});
 }
 
 /// Returns to no function but that of the hardware, so that few registers have to be saved: the functions for other
@@ -386,12 +379,13 @@ template <Opcode opcode, class... Remote>
                                                                 std::uint32_t length, std::uint32_t key,
                                                                 Remote... remote) noexcept {
     if (!mutex().try_lock()) [[unlikely]]
-        return post_one_generally<opcode>(context, address, length, key, remote...);
+        return support::post_one_generally<opcode>(*this, context, address, length, key, remote...);
     const std::uint32_t place = position();
     if (!is_known_direct(place)) [[unlikely]]
         return find_room_and_post<opcode>(context, address, length, key, remote...);
-    return post_directly<opcode>(place, context, {address, key, length}, {remote...}, IBV_SEND_SIGNALED,
-                                 [&] { return post_one_generally<opcode>(context, address, length, key, remote...); });
+    return post_directly<opcode>(place, context, {address, key, length}, {remote...}, IBV_SEND_SIGNALED, [&] {
+        return support::post_one_generally<opcode>(*this, context, address, length, key, remote...);
+    });
 }
 
 const Status* SendQueue::send_one(std::uint64_t context, void* address, std::uint32_t length,

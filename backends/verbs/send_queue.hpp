@@ -63,9 +63,6 @@ private:
     [[gnu::noinline]] const Status* find_room_and_post(std::uint64_t context, void* address, std::uint32_t length,
                                                        std::uint32_t key, Remote... remote) noexcept
         VIADUCT_RELEASE(mutex());
-    template <Opcode opcode, class... Remote>
-    [[gnu::noinline]] const Status* post_one_generally(std::uint64_t context, void* address, std::uint32_t length,
-                                                       std::uint32_t key, Remote... remote) noexcept;
     [[gnu::cold, gnu::noinline]] Status refuse(int error) noexcept VIADUCT_REQUIRES(mutex());
     void renew_regions() noexcept VIADUCT_REQUIRES(mutex());
     Status post_to_hardware(const SendRequest& request, Slot& slot) noexcept VIADUCT_REQUIRES(mutex());
