@@ -266,12 +266,6 @@ inline void ReceiveQueue::confirm_if_due(std::uint8_t seen) noexcept {
 
 // ---- The general case --------------------------------------------------------------------------------------------
 
-Status ReceiveQueue::enqueue(const ReceiveRequest& request) noexcept try {
-    return post_in_order(request);
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
-}
-
 void ReceiveQueue::was_posted() noexcept {
     if (ring_.advertises()) {
         if (ring_.add_receive() && ring_.is_attached()) ring_.ring_producer();

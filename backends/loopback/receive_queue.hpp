@@ -111,9 +111,6 @@ private:
         VIADUCT_RELEASE(lock());
     [[gnu::noinline]] bool confirm_as_owner() noexcept VIADUCT_RELEASE(lock());
 
-    // All other cases.
-    [[gnu::noinline]] Status enqueue(const ReceiveRequest& request) noexcept VIADUCT_REQUIRES(lock());
-
     // For ReceiveOrder, which is called with the lock held.
     Endpoint& endpoint() noexcept { return endpoint_; }
     void reserve(std::size_t requests) noexcept { set_room(requests); }

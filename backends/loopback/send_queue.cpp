@@ -250,12 +250,6 @@ Status SendQueue::post(std::span<const SendRequest> requests, std::size_t& poste
 
 // ---- The general case --------------------------------------------------------------------------------------------
 
-Status SendQueue::enqueue(const SendRequest& request) noexcept try {
-    return post_in_order(request);
-} catch (const std::bad_alloc&) {
-    return {Code::NoResources, "out of memory"};
-}
-
 /// Makes room by completing confirmed unsignaled requests, even if the consumer does not poll.
 bool SendQueue::make_room() noexcept {
     progress();

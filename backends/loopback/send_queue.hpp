@@ -125,9 +125,6 @@ private:
                                                          std::uint32_t key, Remote... remote) noexcept
         VIADUCT_RELEASE(lock());
 
-    // All other cases.
-    [[gnu::noinline]] Status enqueue(const SendRequest& request) noexcept VIADUCT_REQUIRES(lock());
-
     // For SendOrder, which is called with the lock held.
     Endpoint& endpoint() noexcept { return endpoint_; }
     bool is_attached() const noexcept { return connection_ != nullptr; }

@@ -29,26 +29,20 @@ Endpoint::~Endpoint() {
 // ---- Posting -----------------------------------------------------------------------------------------------------
 
 Status Endpoint::post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept {
-    posted = 0;
-    return support::guarded([&] {
-        const Node::Guard guard(node_);
-        return support::post_each(requests, posted, [this](const SendRequest& request) { return send_.post(request); });
-    });
+    const Node::Guard guard(node_);
+    return support::post_each(requests, posted, [this](const SendRequest& request) { return send_.enqueue(request); });
 }
 
 Status Endpoint::post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept {
-    posted = 0;
-    return support::guarded([&] {
-        const Node::Guard guard(node_);
-        return support::post_each(requests, posted,
-                                  [this](const ReceiveRequest& request) { return receive_.post(request); });
-    });
+    const Node::Guard guard(node_);
+    return support::post_each(requests, posted,
+                              [this](const ReceiveRequest& request) { return receive_.enqueue(request); });
 }
 
 Status Endpoint::bind(backend::MemoryWindow& window, const backend::BindRequest& request) noexcept {
     return support::guarded([&] {
         const Node::Guard guard(node_);
-        return post_bind(window, request, [this](const SendRequest& turn) { return send_.post(turn); });
+        return post_bind(window, request, [this](const SendRequest& turn) { return send_.enqueue(turn); });
     });
 }
 

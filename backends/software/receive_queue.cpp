@@ -35,8 +35,6 @@ support::Arrival arrival_of(const FrameHeader& header) noexcept {
 
 // ---- Receives ----------------------------------------------------------------------------------------------------
 
-Status ReceiveQueue::post(const ReceiveRequest& request) { return post_in_order(request); }
-
 void ReceiveQueue::was_posted() noexcept {
     if (rejecting_)
         complete_front({}, CompletionCode::Flushed);

@@ -26,8 +26,7 @@ public:
     bool is_shared() const noexcept { return shared_ != nullptr; }
     std::uint32_t outstanding() const noexcept { return count_->outstanding(); }
 
-    /// Posts a receive; see backend::Endpoint.
-    Status post(const ReceiveRequest& request);
+    using ReceiveOrder::enqueue;
 
     void attach(Connection& connection) noexcept;
 

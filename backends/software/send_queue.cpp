@@ -51,8 +51,6 @@ bool SendQueue::is_confirmed(const SendRequest& request) const noexcept {
 
 // ---- The order of the queue --------------------------------------------------------------------------------------
 
-Status SendQueue::post(const SendRequest& request) { return post_in_order(request); }
-
 /// Requests without a completion may have been answered.
 bool SendQueue::make_room() noexcept {
     endpoint_.node().progress();

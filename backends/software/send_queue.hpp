@@ -24,8 +24,8 @@ public:
 
     std::uint32_t outstanding() const noexcept { return count_->outstanding(); }
 
-    /// Posts a request; see backend::Endpoint.
-    Status post(const SendRequest& request);
+    using SendOrder::enqueue;
+    using SendOrder::has_drained;
 
     /// Continues what had to wait, and completes what has been answered.
     void progress() noexcept;
@@ -34,7 +34,6 @@ public:
 
     /// Executes the requests that are queued now, but no later ones, and notifies the endpoint when that is done.
     void drain() noexcept { (void)begin_drain(); }
-    using SendOrder::has_drained;
 
     /// Handles a fragment of what a request has fetched. Returns false if nothing was to be fetched.
     bool take_data(const Frame& frame) noexcept;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <span>
 
 #include "backends/support/refusals.hpp"
@@ -37,8 +38,8 @@ struct Arrival {
 template <class Queue>
 class ReceiveOrder {
 protected:
-    /// Posts a receive; see backend::Endpoint. Throws std::bad_alloc.
-    Status post_in_order(const ReceiveRequest& request) {
+    /// Posts a receive; see backend::Endpoint.
+    [[gnu::noinline]] Status enqueue(const ReceiveRequest& request) noexcept try {
         if (queue().is_shared()) return {Code::InvalidState, "the endpoint uses a shared receive queue"};
         if (queue().is_full()) return {Code::QueueFull, "the receive queue is full"};
         if (request.sges.size() > queue().endpoint().device_attributes().max_sges)
@@ -52,6 +53,8 @@ protected:
         posted_bytes_.add(total_length(request.sges));
         queue().was_posted();
         return {};
+    } catch (const std::bad_alloc&) {
+        return {Code::NoResources, "out of memory"};
     }
 
     void begin_message() noexcept {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <utility>
 
 #include "backends/support/refusals.hpp"
@@ -69,8 +70,8 @@ protected:
     using Operation = SendOperation<Progress>;
     using Outcome = SendOutcome;
 
-    /// Posts a request; see backend::Endpoint. Throws std::bad_alloc.
-    Status post_in_order(const SendRequest& request) {
+    /// Posts a request; see backend::Endpoint.
+    [[gnu::noinline]] Status enqueue(const SendRequest& request) noexcept try {
         if (queue().is_full() && !queue().make_room()) return {Code::QueueFull, "the send queue is full"};
         if (request.sges.size() > queue().endpoint().device_attributes().max_sges)
             return {Code::InvalidParameter, "too many pieces"};
@@ -93,6 +94,8 @@ protected:
             flush_all(CompletionCode::Flushed, CompletionCode::Success);
         }
         return {};
+    } catch (const std::bad_alloc&) {
+        return {Code::NoResources, "out of memory"};
     }
 
     /// Executes the queued requests in order, as far as possible now.
