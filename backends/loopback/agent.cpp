@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "backends/loopback/device.hpp"
+
 namespace viaduct::loopback {
 namespace {
 
@@ -11,18 +13,15 @@ constexpr int wakeup_check_ms = 2;  // data for a consumer that has stopped poll
 
 }  // namespace
 
-Status Agent::start(Doorbells& board, std::function<bool()> serve, std::function<bool(bool)> update_wakeups) noexcept
-    try {
-    Reactor::start([this, &board, serve = std::move(serve), update_wakeups = std::move(update_wakeups)] {
-        run(board, serve, update_wakeups);
-    });
+Status Agent::start(Device& device) noexcept try {
+    Reactor::start([this, &device] { run(device); });
     return {};
 } catch (const std::exception&) {
     return {Code::NoResources, "cannot start the agent thread"};
 }
 
-void Agent::run(Doorbells& board, const std::function<bool()>& serve,
-                const std::function<bool(bool)>& update_wakeups) noexcept {
+void Agent::run(Device& device) noexcept {
+    Doorbells& board = device.doorbell();
     bool consumers_poll = false;
     bool checking = false;
     Deadline next_check = Deadline::now();
@@ -45,10 +44,10 @@ void Agent::run(Doorbells& board, const std::function<bool()>& serve,
         board.set_asleep(false);
         busy_polling_.store(false);
         dispatch();
-        consumers_poll = serve();
+        consumers_poll = device.serve_connections();
         const bool due = checking && next_check.passed();
         if (due || !checking) next_check = Deadline::after(std::chrono::milliseconds(wakeup_check_ms));
-        checking = update_wakeups(due);
+        checking = device.check_watched(due);
     }
 }
 

@@ -5,12 +5,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 
-#include "backends/loopback/doorbell.hpp"
 #include "backends/support/reactor.hpp"
 
 namespace viaduct::loopback {
+
+class Device;
 
 /// Called with no lock of the agent held.
 using AgentClient = support::ReactorClient;
@@ -19,11 +19,10 @@ class Agent final : public support::Reactor {
 public:
     ~Agent() { stop(); }
 
-    /// Starts the thread. `serve` handles the bits set on the doorbell boards and reports whether consumers poll. If
-    /// they do and none sleeps, the agent calls it again after a millisecond and is not woken by every ring.
-    /// `update_wakeups` finds consumers that have stopped polling. It is called periodically as long as it returns
-    /// true.
-    Status start(Doorbells& board, std::function<bool()> serve, std::function<bool(bool)> update_wakeups) noexcept;
+    /// Starts the thread, which calls Device::serve_connections(). If consumers poll and none sleeps, it does so again
+    /// after a millisecond and is not woken by every ring. It calls Device::check_watched() periodically as long as
+    /// that returns true.
+    Status start(Device& device) noexcept;
 
     /// Between these calls a consumer may sleep, so every ring wakes the agent immediately, even if others poll.
     void sleep_begins() noexcept {
@@ -33,8 +32,7 @@ public:
     void sleep_ends() noexcept { sleepers_.fetch_sub(1); }
 
 private:
-    void run(Doorbells& board, const std::function<bool()>& serve,
-             const std::function<bool(bool)>& update_wakeups) noexcept;
+    void run(Device& device) noexcept;
 
     std::atomic<bool> busy_polling_{false};
     std::atomic<std::uint32_t> sleepers_{0};

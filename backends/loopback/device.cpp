@@ -75,10 +75,7 @@ Result<std::unique_ptr<Device>> Device::open(std::uint32_t index, DeviceObserver
     if (!regions.ok()) return regions.status();
     std::unique_ptr<Device> device(new Device(index, observer, instance_id, std::move(agent), std::move(*canary),
                                               std::move(*doorbell), std::move(*regions)));
-    const Status started = device->agent_->start(
-        *device->doorbell_, [raw = device.get()] { return raw->serve_connections(); },
-        [raw = device.get()](bool due) { return raw->check_watched(due); });
-    if (!started.ok()) return started;
+    if (const Status started = device->agent_->start(*device); !started.ok()) return started;
     return device;
 }
 
@@ -217,8 +214,6 @@ void Device::for_each_watched(Watch state, Visit visit) noexcept {
     }
 }
 
-/// The agent takes over connections whose consumer has stopped polling: peers ring for each message from now on, and
-/// earlier messages are served here. Reports whether any connection is still polled.
 bool Device::check_watched(bool due) noexcept {
     bool stopped = false;
     if (due)

@@ -101,6 +101,10 @@ public:
 
     /// Makes the agent check periodically whether the consumer of a connection still polls.
     void watch_consumer(std::uint32_t number) noexcept;
+
+    /// The agent takes over connections whose consumer has stopped polling: peers ring for each message from now on,
+    /// and earlier messages are served here. Reports whether any connection is still polled.
+    bool check_watched(bool due) noexcept;
     void ring_all_connections() noexcept;
 
     /// Returns the connection with this number, or null if there is none.
@@ -139,7 +143,6 @@ private:
     std::uint32_t next_watched(Watch state, std::uint32_t from) noexcept;
     template <class Visit>
     void for_each_watched(Watch state, Visit visit) noexcept;
-    bool check_watched(bool due) noexcept;
 
     const std::uint64_t instance_id_;
     const std::unique_ptr<Agent> agent_;  // its thread ends before the other members are destroyed
