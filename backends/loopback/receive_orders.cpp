@@ -14,30 +14,20 @@ namespace {
 
 using wire::SlotKind;
 
-/// Returns the access to the region that an operation for the agent requires.
-RemoteUse use_of(SlotKind kind) noexcept {
+/// The access to a region that an operation for the agent requires, and what it counts as.
+struct Order {
+    RemoteUse use;
+    CompletedOperation operation;
+    CountedOperation served;
+};
+
+Order order_of(SlotKind kind) noexcept {
     switch (kind) {
-        case SlotKind::AgentRead: return RemoteUse::Read;
+        case SlotKind::AgentRead: return {RemoteUse::Read, CompletedOperation::RdmaRead, CountedOperation::ServeRead};
         case SlotKind::AgentFetchAdd:
-        case SlotKind::AgentCompareSwap: return RemoteUse::Atomic;
-        default: return RemoteUse::Write;
-    }
-}
-
-CompletedOperation operation_of(RemoteUse use) noexcept {
-    switch (use) {
-        case RemoteUse::Read: return CompletedOperation::RdmaRead;
-        case RemoteUse::Flush: return CompletedOperation::Flush;
-        case RemoteUse::Atomic: return CompletedOperation::FetchAdd;
-        default: return CompletedOperation::RdmaWrite;
-    }
-}
-
-CountedOperation served(RemoteUse use) noexcept {
-    switch (use) {
-        case RemoteUse::Read: return CountedOperation::ServeRead;
-        case RemoteUse::Atomic: return CountedOperation::ServeAtomic;
-        default: return CountedOperation::ServeWrite;
+        case SlotKind::AgentCompareSwap:
+            return {RemoteUse::Atomic, CompletedOperation::FetchAdd, CountedOperation::ServeAtomic};
+        default: return {RemoteUse::Write, CompletedOperation::RdmaWrite, CountedOperation::ServeWrite};
     }
 }
 
@@ -66,8 +56,9 @@ bool ReceiveQueue::is_flushed(const wire::Slot& slot) noexcept {
     return flush_ == nullptr;
 }
 
-void ReceiveQueue::refuse_order(RemoteUse use, const wire::AgentTransfer& order, std::uint64_t bytes) noexcept {
-    endpoint_.refused_access(use, operation_of(use), {order.address, order.key}, bytes);
+void ReceiveQueue::refuse_order(RemoteUse use, CompletedOperation operation, const wire::AgentTransfer& order,
+                                std::uint64_t bytes) noexcept {
+    endpoint_.refused_access(use, operation, {order.address, order.key}, bytes);
     fail_connection(wire::Fault::Protection, true);
 }
 
@@ -77,7 +68,7 @@ void ReceiveQueue::finish_flush(const wire::Slot& slot) noexcept {
     if (job != nullptr && job->state.load(std::memory_order_acquire) == support::FlushJob::State::Done) return;
     const auto order = wire::read_payload<wire::AgentTransfer>(slot);
     if (!endpoint_.peer_may_access(RemoteUse::Flush, {order.address, order.key}, order.value))
-        return refuse_order(RemoteUse::Flush, order, order.value);
+        return refuse_order(RemoteUse::Flush, CompletedOperation::Flush, order, order.value);
     fail_connection(wire::Fault::Operation, false);
 }
 
@@ -89,11 +80,11 @@ void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& s
     if (arrival.length > wire::fragment_bytes || order.offset > wire::area_bytes - arrival.length ||
         (word && (arrival.length != 8 || order.address % 8 != 0)))
         return stop();
-    const RemoteUse use = use_of(arrival.kind);
+    const auto [use, operation, served] = order_of(arrival.kind);
     if (!endpoint_.peer_may_access(use, {order.address, order.key}, arrival.length) ||
         !execute_order(arrival.kind, order, ring_.ring().area + order.offset, arrival.length))
-        return refuse_order(use, order, arrival.length);
-    traffic_.add(served(use), Way::Agent, arrival.length);
+        return refuse_order(use, operation, order, arrival.length);
+    traffic_.add(served, Way::Agent, arrival.length);
 }
 
 }  // namespace viaduct::loopback

@@ -141,8 +141,8 @@ private:
     [[gnu::noinline]] void finish_flush(const wire::Slot& slot) noexcept VIADUCT_REQUIRES(lock());
     [[gnu::noinline]] void was_refused(AsyncEventKind kind, CompletedOperation operation) noexcept
         VIADUCT_REQUIRES(lock());
-    [[gnu::noinline]] void refuse_order(RemoteUse use, const wire::AgentTransfer& order, std::uint64_t bytes) noexcept
-        VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] void refuse_order(RemoteUse use, CompletedOperation operation, const wire::AgentTransfer& order,
+                                        std::uint64_t bytes) noexcept VIADUCT_REQUIRES(lock());
     [[gnu::noinline]] void fail_connection(wire::Fault fault, bool caused_by_peer) noexcept VIADUCT_REQUIRES(lock());
     /// The connection cannot continue; unless another cause is given, because the peer violates the protocol.
     void stop(bool caused_by_peer = true) noexcept VIADUCT_REQUIRES(lock());
