@@ -161,14 +161,6 @@ Completion named(const Completion& completion) noexcept {
 /// program cannot rely on it.
 thread_local const Record* in_post = nullptr;
 
-class PostScope {
-public:
-    explicit PostScope(const Record& record) noexcept { in_post = &record; }
-    ~PostScope() { in_post = nullptr; }
-    PostScope(const PostScope&) = delete;
-    PostScope& operator=(const PostScope&) = delete;
-};
-
 /// The observer of all queues of the backend.
 bool on_completion(const Completion& completion) noexcept {
     Connection& connection = connection_of(completion);
@@ -326,12 +318,11 @@ public:
     }
 
     Status post_send(std::span<const SendRequest> requests, std::size_t& posted) noexcept override {
-        const Posting posting(*this, QueueKind::Send);
-        return support::post_each(requests, posted, [this](const SendRequest& request) { return post(request); });
+        return post_all(connection_->send, requests, posted,
+                        [this](const SendRequest& request) { return post(request); });
     }
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override {
-        const Posting posting(*this, QueueKind::Receive);
-        return support::post_each(requests, posted, [this](const ReceiveRequest& request) {
+        return post_all(connection_->receive, requests, posted, [this](const ReceiveRequest& request) {
             return check::post_receive(tracker(), connection_->receive, regions_, request,
                                        outstanding_of(connection_->receive), inner());
         });
@@ -371,25 +362,15 @@ public:
     }
 
 private:
-    /// A call that posts. Whether two are made at the same time is seen before one of them waits for the other.
-    class Posting {
-    public:
-        Posting(Endpoint& endpoint, QueueKind kind) noexcept
-            : queue_(kind == QueueKind::Send ? endpoint.connection_->send : endpoint.connection_->receive),
-              is_second_(queue_.is_posting.exchange(true)) {
-            if (is_second_ && endpoint.tracker().has(Check::Threads))
-                endpoint.tracker().overlapping_posts(*endpoint.connection_, kind);
-        }
-        ~Posting() {
-            if (!is_second_) queue_.is_posting.store(false);
-        }
-        Posting(const Posting&) = delete;
-        Posting& operator=(const Posting&) = delete;
-
-    private:
-        Queue& queue_;
-        const bool is_second_;
-    };
+    /// Whether two calls post at the same time is seen before one of them waits for the other.
+    template <class Request, class Post>
+    Status post_all(Queue& queue, std::span<const Request> requests, std::size_t& posted, Post post_one) noexcept {
+        const bool is_second = queue.is_posting.exchange(true);
+        if (is_second && tracker().has(Check::Threads)) tracker().overlapping_posts(*connection_, queue.kind);
+        const Status status = support::post_each(requests, posted, post_one);
+        if (!is_second) queue.is_posting.store(false);
+        return status;
+    }
 
     /// Asks the backend only where the queue may be full.
     std::uint32_t outstanding_of(const Queue& queue) const noexcept {
@@ -416,8 +397,9 @@ private:
         SendRequest inner_request = request;
         inner_request.context = reinterpret_cast<std::uint64_t>(record);
         std::size_t posted = 0;
-        const PostScope scope(*record);
+        in_post = record;
         const Status status = inner().post_send({&inner_request, 1}, posted);
+        in_post = nullptr;
         if (!status.ok())
             tracker().cancel(*record);
         else if (tracker().has(Check::Flushes))
