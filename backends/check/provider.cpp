@@ -7,6 +7,8 @@
 #include <new>
 #include <unordered_map>
 
+#include "backends/check/tracker.hpp"
+#include "backends/support/forwarding.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/post_each.hpp"
 #include "core/base/guarded_memory.hpp"
@@ -487,12 +489,19 @@ private:
     Scope scope_;
 };
 
-/// The setting cannot be used: nothing works, as the program would not be checked.
-class RefusingProvider final : public forwarding::Provider {
+/// The checker outlives the provider and all that it opens, as does the inner one. If the setting cannot be used, there
+/// is no checker, and nothing works, as the program would not be checked.
+class Provider final : public forwarding::Provider {
 public:
-    using Provider::Provider;
-    Result<std::unique_ptr<backend::Device>> open(std::uint32_t, DeviceObserver&) noexcept override {
-        return Status(Code::InvalidParameter, "VIADUCT_CHECK cannot be used");
+    using forwarding::Provider::Provider;
+    Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override try {
+        if (of_process == nullptr) return Status(Code::InvalidParameter, "VIADUCT_CHECK cannot be used");
+        catch_faults();
+        auto named = std::make_unique<Observer>(observer);
+        auto opened = forwarding::Provider::open(index, *named);
+        return wrap<Device>(std::move(opened), *of_process, std::move(named));
+    } catch (const std::bad_alloc&) {
+        return Status(Code::NoResources, "out of memory");
     }
 };
 
@@ -513,15 +522,6 @@ void watch_releases() noexcept {
 
 }  // namespace
 
-Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, DeviceObserver& observer) noexcept try {
-    catch_faults();
-    auto named = std::make_unique<Observer>(observer);
-    auto opened = forwarding::Provider::open(index, *named);
-    return wrap<Device>(std::move(opened), tracker_, std::move(named));
-} catch (const std::bad_alloc&) {
-    return Status(Code::NoResources, "out of memory");
-}
-
 void wrap_if_wanted(std::span<backend::Provider*> providers) noexcept {
     const std::string_view wanted = setting(check_setting);
     if (wanted.empty()) return;
@@ -537,10 +537,7 @@ void wrap_if_wanted(std::span<backend::Provider*> providers) noexcept {
         if (of_process == nullptr) return;
         watch_releases();
     }
-    forwarding::wrap_all(providers, [&wrong](backend::Provider& inner) -> backend::Provider* {
-        if (!wrong.empty()) return new (std::nothrow) RefusingProvider(inner);
-        return new (std::nothrow) Provider(inner, *of_process);
-    });
+    forwarding::wrap_all(providers, [](backend::Provider& inner) { return new (std::nothrow) Provider(inner); });
 }
 
 }  // namespace viaduct::check
