@@ -8,6 +8,7 @@
 #include <new>
 #include <span>
 
+#include "backends/verbs/nic.hpp"
 #include "core/base/socket_address.hpp"
 #include "core/log.hpp"
 
@@ -68,8 +69,8 @@ void Link::report_error() noexcept {
     agent_.wake();
 }
 
-Result<std::unique_ptr<Agent>> Agent::start(ibv_context* context, AsyncObserver& observer) {
-    std::unique_ptr<Agent> agent(new Agent(context, observer));
+Result<std::unique_ptr<Agent>> Agent::start(Nic& nic) {
+    std::unique_ptr<Agent> agent(new Agent(nic));
     {
         const ForkHold hold;
         agent->channel_.reset(rdma_create_event_channel());
@@ -78,7 +79,7 @@ Result<std::unique_ptr<Agent>> Agent::start(ibv_context* context, AsyncObserver&
     }
     if (!agent->in_children_) return Status(Code::NoResources, "out of memory");
     if (const Status status = agent->open(); !status.ok()) return status;
-    for (const int fd : {agent->channel_->fd, context->async_fd}) {
+    for (const int fd : {agent->channel_->fd, nic.context()->async_fd}) {
         if (!make_nonblocking(fd)) return Status::from_errno(errno, "fcntl");
         if (const Status status = agent->watch(fd, agent->events_); !status.ok()) return status;
     }
@@ -124,10 +125,10 @@ bool Agent::take_cm_event() noexcept {
 
 bool Agent::take_async_event() noexcept {
     ibv_async_event event{};
-    if (ibv_get_async_event(context_, &event) != 0) {
+    if (ibv_get_async_event(nic_.context(), &event) != 0) {
         if (errno != EIO) return false;
         lost_device_ = true;
-        unwatch(context_->async_fd);  // which stays ready
+        unwatch(nic_.context()->async_fd);  // which stays ready
         return false;
     }
     std::uint32_t queue_pair = 0;
@@ -147,7 +148,7 @@ bool Agent::take_async_event() noexcept {
     ibv_ack_async_event(&event);
     if (type == IBV_EVENT_DEVICE_FATAL) lost_device_ = true;
     log(LogLevel::Debug, "verbs: %s", ibv_event_type_str(type));
-    observer_.on_async_event(type, queue_pair, queue);
+    nic_.on_async_event(type, queue_pair, queue);
     return true;
 }
 

@@ -20,6 +20,7 @@ namespace viaduct::verbs {
 
 class Agent;
 class Link;
+class Nic;
 
 /// A copy of a connection manager event, so that the event can be acknowledged before it is handled.
 struct CmEvent {
@@ -72,22 +73,10 @@ private:
     IdOwner id_;  // its context is this link
 };
 
-/// Receives the asynchronous events of a device.
-class AsyncObserver {
-public:
-    /// Called on the agent's thread with the control lock held. `queue_pair` is the number of the queue pair, if the
-    /// event concerns one. `queue` is the context of the completion queue or shared receive queue, if the event
-    /// concerns one.
-    virtual void on_async_event(ibv_event_type type, std::uint32_t queue_pair, void* queue) noexcept = 0;
-
-protected:
-    ~AsyncObserver() = default;
-};
-
 class Agent final : public support::Reactor {
 public:
     /// NoResources, SystemError. Throws std::bad_alloc, or std::system_error if the thread cannot be started.
-    static Result<std::unique_ptr<Agent>> start(ibv_context* context, AsyncObserver& observer);
+    static Result<std::unique_ptr<Agent>> start(Nic& nic);
     ~Agent();
 
     /// The control lock, which guards all connections, listeners and requests of the card. It is acquired before all
@@ -150,15 +139,14 @@ private:
         Agent& agent_;
     };
 
-    Agent(ibv_context* context, AsyncObserver& observer) : context_(context), observer_(observer) {}
+    explicit Agent(Nic& nic) : nic_(nic) {}
     void run() noexcept;
     bool take_cm_event() noexcept;
     bool take_async_event() noexcept;
     void handle_errors() noexcept;
     void forget_error(Link& link) noexcept;
 
-    ibv_context* context_;
-    AsyncObserver& observer_;
+    Nic& nic_;
     std::atomic<bool> lost_device_{false};
     EventChannelOwner channel_;
     ClosedInChildren in_children_;  // of channel_

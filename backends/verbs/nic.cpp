@@ -129,7 +129,7 @@ Status Nic::open_device() {
     if (const int error = ibv_query_port(context_.get(), place.value().port, port); error != 0)
         return Status::from_errno(error, "ibv_query_port");
     has_unreliable_ = probe_unreliable();
-    auto agent = Agent::start(context_.get(), *this);
+    auto agent = Agent::start(*this);
     if (!agent.ok()) return agent.status();
     agent_ = std::move(*agent);
     return {};

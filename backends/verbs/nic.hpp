@@ -26,7 +26,7 @@ class ListeningPort;
 class SharedReceiveQueue;
 
 /// Thread-safe. Functions that require the control lock of its agent are marked.
-class Nic final : private AsyncObserver {
+class Nic final {
 public:
     /// Returns the card at an address, which all current users share unless it was removed. Unreachable: there is no
     /// RDMA device.
@@ -61,6 +61,9 @@ public:
     void progress(std::uint32_t queue_pair) noexcept;
 
     // The control lock must be held for the functions below.
+    /// Called by the agent. `queue_pair` is the number of the queue pair, if the event concerns one. `queue` is the
+    /// context of the completion queue or shared receive queue, if the event concerns one.
+    void on_async_event(ibv_event_type type, std::uint32_t queue_pair, void* queue) noexcept;
     std::map<std::uint16_t, std::unique_ptr<ListeningPort>>& ports() noexcept { return ports_; }
     void add(std::uint32_t queue_pair, Endpoint& endpoint) { endpoints_.insert_or_assign(queue_pair, &endpoint); }
     void remove(std::uint32_t queue_pair) noexcept { endpoints_.erase(queue_pair); }
@@ -71,7 +74,6 @@ private:
     explicit Nic(const Interface& interface) noexcept;
     Status open_device();
     bool probe_unreliable() noexcept;
-    void on_async_event(ibv_event_type type, std::uint32_t queue_pair, void* queue) noexcept override;
 
     const HostAddress host_;
     ContextOwner context_;
