@@ -315,7 +315,7 @@ void Endpoint::confirm() noexcept {
     confirmed_epoch_ = epoch_;
     changed_.notify_all();
     link_->set_deadline(Deadline::never());
-    notify_observer(
+    observer_.on_connection_event(
         std::exchange(peer_established_, std::nullopt).value_or(ConnectionEvent{.kind = Kind::Established}));
 }
 
@@ -364,17 +364,17 @@ void Endpoint::on_response(const CmEvent& event) noexcept {
         // The receives have been posted to the hardware and cannot be taken back.
         state_ = State::Connected;
         end_connection(State::Idle);
-        notify_observer(failed_attempt(status));
+        observer_.on_connection_event(failed_attempt(status));
         return;
     }
     link_->set_deadline(Deadline::never());
     state_ = State::Connected;
     is_mutual_ = true;
     if (std::exchange(peer_connector_, nullptr) != nullptr) asked_for_.service = handshake.local_service;
-    notify_observer({.kind = Kind::Established,
-                     .remote = handshake.attributes,
-                     .remote_address = asked_for_,
-                     .private_data = handshake.private_data});
+    observer_.on_connection_event({.kind = Kind::Established,
+                                   .remote = handshake.attributes,
+                                   .remote_address = asked_for_,
+                                   .private_data = handshake.private_data});
 }
 
 void Endpoint::on_refusal(const CmEvent& event) noexcept {
@@ -467,7 +467,7 @@ void Endpoint::end_attempt(const ConnectionEvent& event) noexcept {
     peer_connector_.reset();
     repetition_.reset();
     state_ = State::Idle;
-    notify_observer(event);
+    observer_.on_connection_event(event);
 }
 
 /// The peer disappeared before the connection was established. The result of accept() reports that; in the peer-to-peer
@@ -475,7 +475,7 @@ void Endpoint::end_attempt(const ConnectionEvent& event) noexcept {
 void Endpoint::end_attempt_of_passive() noexcept {
     const bool asked_by_peer = peer_established_.has_value();
     end_connection(State::Idle);
-    if (asked_by_peer) notify_observer({.kind = Kind::TimedOut, .why = support::endings::peer_ended});
+    if (asked_by_peer) observer_.on_connection_event({.kind = Kind::TimedOut, .why = support::endings::peer_ended});
 }
 
 void Endpoint::lose(ConnectionEventKind kind, const Reason& why, Code reason) noexcept {
@@ -499,7 +499,7 @@ bool Endpoint::stop_before_loss() noexcept try {
 void Endpoint::report_loss() noexcept {
     const ConnectionEvent event = *loss_;
     end_connection(State::Broken);
-    notify_observer(event);
+    observer_.on_connection_event(event);
 }
 
 /// The queue pair has stopped and has returned what it had taken.

@@ -18,19 +18,10 @@ using namespace std::chrono_literals;
 Endpoint::Endpoint(Device& device, const backend::EndpointInit& init)
     : device_(device),
       context_(init.context),
-      observer_(init.observer),
+      observer_(*init.observer),
       shared_receives_(static_cast<SharedReceiveQueue*>(init.shared_receives)),
-      send_(device, static_cast<CompletionQueue&>(*init.send_queue),
-            {.depth = init.send_depth,
-             .max_sges = init.max_sges,
-             .endpoint_context = init.context,
-             .observer = init.observer}),
-      receive_(device, static_cast<CompletionQueue&>(*init.receive_queue),
-               {.depth = init.receive_depth,
-                .max_sges = init.max_sges,
-                .endpoint_context = init.context,
-                .observer = init.observer},
-               shared_receives_ != nullptr),
+      send_(device, init),
+      receive_(device, init),
       attributes_(init.attributes),
       domain_(static_cast<const ProtectionDomain*>(init.domain)) {
     send_.set_rules(attributes_, *domain_);
@@ -231,10 +222,6 @@ void Endpoint::end_connection(State next) noexcept {
     state_ = next;
     changed_.notify_all();
     if (!queue_pair_) (void)renew_queue_pair().ok();  // if this fails, the next connection attempt tries again
-}
-
-void Endpoint::notify_observer(const ConnectionEvent& event) noexcept {
-    if (observer_ != nullptr) observer_->on_connection_event(event);
 }
 
 }  // namespace viaduct::verbs

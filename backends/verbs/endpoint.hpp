@@ -127,11 +127,10 @@ private:
     CompletionCode failure() noexcept;
     void on_disconnect() noexcept;
     void end_connection(State next) noexcept;
-    void notify_observer(const ConnectionEvent& event) noexcept;
 
     Device& device_;
     const std::uint64_t context_;
-    EndpointObserver* const observer_;
+    EndpointObserver& observer_;
     SharedReceiveQueue* const shared_receives_;
     SendQueue send_;
     ReceiveQueue receive_;

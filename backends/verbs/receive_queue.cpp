@@ -14,9 +14,9 @@
 
 namespace viaduct::verbs {
 
-ReceiveQueue::ReceiveQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init, bool shared)
-    : WorkQueue(QueueKind::Receive, completions, init), shared_(shared), regions_(device.nic().regions()) {
-    set_direct(!shared);
+ReceiveQueue::ReceiveQueue(Device& device, const backend::EndpointInit& init)
+    : WorkQueue(QueueKind::Receive, init), shared_(init.shared_receives != nullptr), regions_(device.nic().regions()) {
+    set_direct(!shared_);
     work_.sg_list = &piece_;
     work_.num_sge = 1;
 }

@@ -16,8 +16,7 @@ class RegionTable;
 /// Thread-safe: see WorkQueue.
 class ReceiveQueue final : public WorkQueue {
 public:
-    /// `shared`: the endpoint uses a shared receive queue instead.
-    ReceiveQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init, bool shared);
+    ReceiveQueue(Device& device, const backend::EndpointInit& init);
 
     // As backend::Endpoint.
     const Status* post(const ReceiveRequest& request) noexcept;
@@ -56,7 +55,7 @@ private:
         accepted_bytes_.add(bytes);
     }
 
-    const bool shared_;
+    const bool shared_;  // the endpoint uses a shared receive queue instead
     const RegionTable& regions_;
     std::deque<BufferedReceive> buffered_ VIADUCT_GUARDED_BY(mutex());
     Counter accepted_;  // requests, and their bytes

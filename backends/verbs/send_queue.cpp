@@ -59,12 +59,12 @@ static_assert(static_cast<int>(CountedOperation::Send) == 0 && static_cast<int>(
 
 }  // namespace
 
-SendQueue::SendQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init)
-    : WorkQueue(QueueKind::Send, completions, init),
+SendQueue::SendQueue(Device& device, const backend::EndpointInit& init)
+    : WorkQueue(QueueKind::Send, init),
       device_(device),
       regions_(device.nic().regions()),
       software_(device.nic().is_software()),
-      signal_interval_(std::max(init.depth / 2, 1u)) {
+      signal_interval_(std::max(depth() / 2, 1u)) {
     work_.sg_list = &piece_;
     work_.num_sge = 1;
 }

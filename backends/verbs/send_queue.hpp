@@ -16,7 +16,7 @@ class Pieces;
 /// Thread-safe: see WorkQueue.
 class SendQueue final : public WorkQueue {
 public:
-    SendQueue(Device& device, CompletionQueue& completions, const WorkQueueInit& init);
+    SendQueue(Device& device, const backend::EndpointInit& init);
 
     // As backend::Endpoint.
     const Status* post(const SendRequest& request) noexcept;

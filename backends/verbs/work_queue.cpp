@@ -46,14 +46,14 @@ bool is_answered(CompletedOperation operation) noexcept {
 
 }  // namespace
 
-WorkQueue::WorkQueue(QueueKind kind, CompletionQueue& completions, const WorkQueueInit& init)
+WorkQueue::WorkQueue(QueueKind kind, const backend::EndpointInit& init)
     : kind_(kind),
-      completions_(completions),
-      depth_(init.depth),
+      completions_(static_cast<CompletionQueue&>(kind == QueueKind::Send ? *init.send_queue : *init.receive_queue)),
+      depth_(kind == QueueKind::Send ? init.send_depth : init.receive_depth),
       max_sges_(init.max_sges),
-      mask_(std::bit_ceil(std::max(init.depth, 1u)) - 1),
-      endpoint_context_(init.endpoint_context),
-      observer_(init.observer),
+      mask_(std::bit_ceil(std::max(depth_, 1u)) - 1),
+      endpoint_context_(init.context),
+      observer_(*init.observer),
       memory_(std::make_unique_for_overwrite<std::byte[]>((mask_ + std::size_t{1}) * sizeof(Slot))),
       ring_(reinterpret_cast<Slot*>(memory_.get())) {
     completions_.attach(*this);
@@ -206,8 +206,8 @@ void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode 
 
 void WorkQueue::tell(std::uint64_t context, CompletedOperation operation, CompletionCode code,
                      const Reason& why) const noexcept {
-    if (support::wants_reasons() && observer_ != nullptr)
-        observer_->on_failed_request({.operation = operation, .code = code, .context = context, .why = why});
+    if (support::wants_reasons())
+        observer_.on_failed_request({.operation = operation, .code = code, .context = context, .why = why});
 }
 
 void WorkQueue::add_message(const ibv_wc& result, Completion& completion) noexcept {

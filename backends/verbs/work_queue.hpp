@@ -51,13 +51,6 @@ struct Translation {
     unsigned invalidated = IBV_WC_WITH_INV;  ///< the hardware's flag for a message that has invalidated a window
 };
 
-struct WorkQueueInit {
-    std::uint32_t depth = 0;
-    std::uint32_t max_sges = 0;  ///< per request
-    std::uint64_t endpoint_context = 0;
-    EndpointObserver* observer = nullptr;
-};
-
 /// Locks: posting requires mutex(), completing requires the lock of the completion queue. Lock order: mutex() first.
 ///
 /// Requests in the hardware are in the ring, from retired_ to posted_. Requests that wait elsewhere (receives before
@@ -74,7 +67,7 @@ public:
         Broken,   ///< requests are flushed immediately
     };
 
-    WorkQueue(QueueKind kind, CompletionQueue& completions, const WorkQueueInit& init);
+    WorkQueue(QueueKind kind, const backend::EndpointInit& init);
     virtual ~WorkQueue();
     WorkQueue(const WorkQueue&) = delete;
     WorkQueue& operator=(const WorkQueue&) = delete;
@@ -236,7 +229,7 @@ private:
     const std::uint32_t max_sges_;
     const std::uint32_t mask_;
     const std::uint64_t endpoint_context_;
-    EndpointObserver* const observer_;
+    EndpointObserver& observer_;
     const std::unique_ptr<std::byte[]> memory_;  // of the ring; not initialized, because most slots of a deep queue are
                                                  // never used
     Slot* const ring_;
