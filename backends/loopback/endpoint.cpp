@@ -139,20 +139,12 @@ std::shared_ptr<Connection> Endpoint::end_connection(bool on_purpose, bool rejec
     return connection;
 }
 
-void Endpoint::disconnect() noexcept {
+void Endpoint::leave(bool fails) noexcept {
     std::shared_ptr<Connection> ended;
     const SharedLock serving(device_.serving());  // messages that have arrived are received
     const LockGuard lock(ref_->mutex);
-    ended = end_connection(!breaking_.load(), false, CompletionCode::Flushed);
-    broken_ = false;
-}
-
-void Endpoint::fail() noexcept {
-    std::shared_ptr<Connection> ended;
-    const SharedLock serving(device_.serving());
-    const LockGuard lock(ref_->mutex);
-    ended = end_connection(false, true, CompletionCode::Flushed);
-    broken_ = true;
+    ended = end_connection(!fails && !breaking_.load(), fails, CompletionCode::Flushed);
+    broken_ = fails;
 }
 
 void Endpoint::drain() noexcept {

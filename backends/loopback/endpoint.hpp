@@ -21,9 +21,9 @@ public:
     pid_t peer_process() const noexcept override { return peer_process_.load(std::memory_order_relaxed); }
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const ConnectParameters& parameters) noexcept override;
-    void disconnect() noexcept override;
+    void disconnect() noexcept override { leave(false); }
     void drain() noexcept override;
-    void fail() noexcept override;
+    void fail() noexcept override { leave(true); }
 
     // For the work queues, with the lock of a completion queue held.
     std::uint32_t connection_number() const noexcept { return connection_->number(); }
@@ -75,6 +75,7 @@ private:
     void lost() noexcept;  ///< this side cannot continue the connection
     [[nodiscard]] std::shared_ptr<Connection> end_connection(bool on_purpose, bool reject_receives,
                                                              CompletionCode in_flight) noexcept;
+    void leave(bool fails) noexcept;
     void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false) noexcept;
 
     SendQueue send_;

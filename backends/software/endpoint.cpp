@@ -142,18 +142,11 @@ void Endpoint::end_connection(bool on_purpose, bool reject_receives, CompletionC
     connection->end(on_purpose, receive_.refusal());
 }
 
-void Endpoint::disconnect() noexcept {
+void Endpoint::leave(bool fails) noexcept {
     const Node::Guard guard(node_);
     if (is_connected()) node_.progress();  // messages that have arrived are received
-    end_connection(!breaking_, false, CompletionCode::Flushed);
-    broken_ = false;
-}
-
-void Endpoint::fail() noexcept {
-    const Node::Guard guard(node_);
-    if (is_connected()) node_.progress();
-    end_connection(false, true, CompletionCode::Flushed);
-    broken_ = true;
+    end_connection(!fails && !breaking_, fails, CompletionCode::Flushed);
+    broken_ = fails;
 }
 
 void Endpoint::drain() noexcept {

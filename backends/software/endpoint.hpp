@@ -21,9 +21,9 @@ public:
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const ConnectParameters& parameters) noexcept override;
-    void disconnect() noexcept override;
+    void disconnect() noexcept override { leave(false); }
     void drain() noexcept override;
-    void fail() noexcept override;
+    void fail() noexcept override { leave(true); }
 
     // The lock of the node must be held for the functions below.
     Node& node() noexcept { return node_; }
@@ -66,6 +66,7 @@ private:
     bool is_connected() const noexcept { return connection_ != nullptr && connection_->is_open(); }
     void end_connection(bool on_purpose, bool reject_receives, CompletionCode in_flight,
                         CompletionCode refused = CompletionCode::Success) noexcept;
+    void leave(bool fails) noexcept;
     void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false,
                CompletionCode refused = CompletionCode::Success) noexcept;
 

@@ -485,8 +485,7 @@ void Endpoint::lose(ConnectionEventKind kind, const Reason& why, Code reason) no
     if (!stop_before_loss()) report_loss();
 }
 
-/// As await_shared_receive(), but on_last_receive() or on_deadline() continues. Returns false if there is nothing to
-/// wait for.
+/// As leave(), but on_last_receive() or on_deadline() continues. Returns false if there is nothing to wait for.
 bool Endpoint::stop_before_loss() noexcept try {
     if (!holds_shared_receive()) return false;
     queue_pair_->stop();

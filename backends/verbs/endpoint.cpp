@@ -139,22 +139,18 @@ Status Endpoint::activate(const rdma_conn_param& peer, std::uint8_t reads_reques
 }
 
 /// Stops the queue pair, and waits until it has completed the shared receive that it has taken for a message, if it is
-/// in the midst of one. If it were destroyed before, the receive would be lost.
-void Endpoint::await_shared_receive() noexcept {
-    nic().control().assume_held();
-    if (!holds_shared_receive()) return;
-    queue_pair_->stop();
-    loss_.reset();
-    closing_ = true;
-    const std::uint64_t epoch = epoch_;
-    changed_.wait(nic().control(), Deadline::after(return_time),
-                  [&] { return epoch_ != epoch || has_returned_receive_; });
-}
-
-void Endpoint::disconnect() noexcept {
+/// in the midst of one. If it were destroyed before, the receive would be lost. Then ends the connection.
+void Endpoint::leave(State next) noexcept {
     const LockGuard lock(nic().control());
-    await_shared_receive();
-    end_connection(State::Idle);
+    if (holds_shared_receive()) {
+        queue_pair_->stop();
+        loss_.reset();
+        closing_ = true;
+        const std::uint64_t epoch = epoch_;
+        changed_.wait(nic().control(), Deadline::after(return_time),
+                      [&] { return epoch_ != epoch || has_returned_receive_; });
+    }
+    end_connection(next);
 }
 
 void Endpoint::drain() noexcept {
@@ -178,12 +174,6 @@ void Endpoint::schedule_drain_check() noexcept try {
     link_->set_deadline(Deadline::after(drain_->pause));
 } catch (const std::bad_alloc&) {
     lose(ConnectionEventKind::Lost, "out of memory");
-}
-
-void Endpoint::fail() noexcept {
-    const LockGuard lock(nic().control());
-    await_shared_receive();
-    end_connection(State::Broken);
 }
 
 /// Removes the endpoint from its connection, if there is one, and completes all posted requests.

@@ -37,9 +37,9 @@ public:
     EndpointCounters counters() const noexcept override;
     Status modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept override;
     Status connect(const ConnectParameters& parameters) noexcept override;
-    void disconnect() noexcept override;
+    void disconnect() noexcept override { leave(State::Idle); }
     void drain() noexcept override;
-    void fail() noexcept override;
+    void fail() noexcept override { leave(State::Broken); }
 
     /// Accepts a request with this endpoint and waits briefly for the peer's confirmation. `link` is not null
     /// afterwards if the request can still be accepted. The control lock must be held; it is released while waiting.
@@ -119,7 +119,7 @@ private:
     bool holds_shared_receive() const noexcept {
         return is_established() && shared_receives_ != nullptr && !has_returned_receive_;
     }
-    void await_shared_receive() noexcept;
+    void leave(State next) noexcept;
     bool stop_before_loss() noexcept;
     void report_loss() noexcept;
     void on_last_receive() noexcept;
