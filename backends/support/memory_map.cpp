@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <new>
 
 #include "core/base/unique_fd.hpp"
@@ -71,13 +72,6 @@ constexpr std::uint64_t map_shared = 8;
 /// The mappings of this process, queried in ascending order of addresses.
 class Areas {
 public:
-    Areas() : fd_(open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
-    ~Areas() {
-        if (text_ != nullptr) std::fclose(text_);
-    }
-    Areas(const Areas&) = delete;
-    Areas& operator=(const Areas&) = delete;
-
     bool opened() const noexcept { return static_cast<bool>(fd_); }
 
     /// Finds the area that contains the address. Returns false if the address is not mapped.
@@ -91,9 +85,9 @@ public:
         if (ioctl(fd_.get(), map_query, &query) != 0) {
             if (errno == ENOENT) return false;
             // The kernel is too old, or the name is too long.
-            text_ = std::fopen("/proc/self/maps", "re");
+            text_.reset(std::fopen("/proc/self/maps", "re"));
             if (text_ == nullptr) throw std::bad_alloc();  // out of memory or descriptors
-            (void)std::setvbuf(text_, nullptr, _IOFBF, text_bytes);
+            (void)std::setvbuf(text_.get(), nullptr, _IOFBF, text_bytes);
             return read(address, area);
         }
         area = {.begin = query.begin,
@@ -113,13 +107,14 @@ private:
 
     bool read(std::uint64_t address, MappedArea& area) {
         std::array<char, 4608> line;
-        while (std::fgets(line.data(), line.size(), text_) != nullptr)
+        while (std::fgets(line.data(), line.size(), text_.get()) != nullptr)
             if (parse(line.data(), address, area)) return area.begin <= address;
         return false;
     }
 
-    UniqueFd fd_;
-    std::FILE* text_ = nullptr;  // used if the kernel does not support queries
+    UniqueFd fd_{open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+    // Used if the kernel does not support queries.
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> text_{nullptr, std::fclose};
 };
 
 }  // namespace
