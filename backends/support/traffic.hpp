@@ -38,9 +38,7 @@ public:
 
     /// Reverts add().
     void remove(CountedOperation operation, Way way, std::uint64_t bytes) noexcept {
-        Cell& cell = cells_[index(operation, first_operation)][index(way, first_way)];
-        cell.messages.add(-std::uint64_t{1});
-        cell.bytes.add(-bytes);
+        add(operation, way, -bytes, -std::uint64_t{1});
     }
 
     void add_to(EndpointCounters& counters) const noexcept {
