@@ -2,7 +2,6 @@
 // The list of backends in this build.
 #include "backends/providers.hpp"
 
-#include "backends/check/provider.hpp"
 #include "backends/faults/provider.hpp"
 #include "core/provider.hpp"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "backends/check/provider.hpp"
-
+// Wraps the backends of other providers, to find latent mistakes of the program (docs/checker.md).
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <unordered_map>
 
 #include "backends/check/tracker.hpp"
+#include "backends/providers.hpp"
 #include "backends/support/forwarding.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/post_each.hpp"
