@@ -66,21 +66,6 @@ Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData&
     });
 }
 
-Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
-    const Node::Guard guard(*node_);
-    return answer(Rejected{.private_data = private_data});
-}
-
-Status ConnectionRequest::refuse() noexcept {
-    const Node::Guard guard(*node_);
-    return answer(NoListener{});
-}
-
-Status ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
-    const Node::Guard guard(*node_);
-    return answer(Conflict{.attributes = own});
-}
-
 // ---- Ports -------------------------------------------------------------------------------------------------------
 
 Result<std::shared_ptr<Port>> Port::get(Node& node, std::uint16_t number) {

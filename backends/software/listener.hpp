@@ -23,9 +23,13 @@ public:
     const EndpointAttributes& remote_attributes() const noexcept override { return message_.end.attributes; }
     const PrivateData& private_data() const noexcept override { return message_.private_data; }
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
-    Status reject(const PrivateData& private_data) noexcept override;
-    Status refuse() noexcept override;
-    Status conflict(const EndpointAttributes& own) noexcept override;
+    Status reject(const PrivateData& private_data) noexcept override {
+        return refuse_with(Rejected{.private_data = private_data});
+    }
+    Status refuse() noexcept override { return refuse_with(NoListener{}); }
+    Status conflict(const EndpointAttributes& own) noexcept override {
+        return refuse_with(Conflict{.attributes = own});
+    }
     void redirect(const Service& service) noexcept override { answered_by_ = service; }
 
     // The lock of the node must be held for the functions below.
@@ -55,6 +59,11 @@ public:
     void hand_out() noexcept { handed_out_ = true; }
 
 private:
+    template <class Message>
+    Status refuse_with(const Message& message) noexcept {
+        const Node::Guard guard(*node_);
+        return answer(message);
+    }
     void drop() noexcept;
     void leave() noexcept;
 

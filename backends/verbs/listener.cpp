@@ -59,23 +59,14 @@ Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_d
     });
 }
 
-Status Request::reject(const PrivateData& private_data) noexcept {
+Status Request::refuse_with(const Handshake& answer) noexcept {
     const LockGuard lock(nic_->control());
-    return refuse({.kind = Handshake::Kind::Reject, .framed = handshake_.framed, .private_data = private_data});
+    return refuse(answer);
 }
 
-Status Request::refuse() noexcept {
-    const LockGuard lock(nic_->control());
-    return refuse(no_listener());
-}
-
-Status Request::conflict(const EndpointAttributes& own) noexcept {
-    const LockGuard lock(nic_->control());
-    return refuse({.kind = Handshake::Kind::Conflict, .framed = handshake_.framed, .attributes = own});
-}
-
-Status Request::refuse(const Handshake& answer) noexcept {
+Status Request::refuse(Handshake answer) noexcept {
     if (link_ == nullptr) return {};
+    answer.framed = handshake_.framed;
     const Status status = verbs::refuse(link_->id(), answer);
     if (status.code() == Code::InvalidParameter) return status;
     refused_ = true;
@@ -186,7 +177,7 @@ Listener::~Listener() {
         if (!listening_) return;
         nic_->ports().find(port_)->second->remove(*this);
         ListeningPort::close_if_unused(*nic_, port_);
-        for (const auto& request : requests_) (void)request->refuse(request->no_listener()).ok();
+        for (const auto& request : requests_) (void)request->refuse({.kind = Handshake::Kind::NoListener}).ok();
         left.swap(requests_);
     }
 }

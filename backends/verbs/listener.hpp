@@ -27,19 +27,21 @@ public:
     const EndpointAttributes& remote_attributes() const noexcept override { return handshake_.attributes; }
     const PrivateData& private_data() const noexcept override { return handshake_.private_data; }
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
-    Status reject(const PrivateData& private_data) noexcept override;
-    Status refuse() noexcept override;
-    Status conflict(const EndpointAttributes& own) noexcept override;
+    Status reject(const PrivateData& private_data) noexcept override {
+        return refuse_with({.kind = Handshake::Kind::Reject, .private_data = private_data});
+    }
+    Status refuse() noexcept override { return refuse_with({.kind = Handshake::Kind::NoListener}); }
+    Status conflict(const EndpointAttributes& own) noexcept override {
+        return refuse_with({.kind = Handshake::Kind::Conflict, .attributes = own});
+    }
     void redirect(const Service&) noexcept override {}  // an answer has no room for it
 
     // The control lock must be held.
     bool given_up() noexcept;
-    Status refuse(const Handshake& answer) noexcept;
-    Handshake no_listener() const noexcept {
-        return {.kind = Handshake::Kind::NoListener, .framed = handshake_.framed};
-    }
+    Status refuse(Handshake answer) noexcept;
 
 private:
+    Status refuse_with(const Handshake& answer) noexcept;
     void on_event(CmEvent&) noexcept override {}  // there is none before it is accepted
 
     std::shared_ptr<Nic> nic_;
