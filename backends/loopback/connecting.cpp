@@ -415,9 +415,9 @@ void Connection::abandon() noexcept {
 void Connection::drop_socket() noexcept {
     if (!socket_) return;
     device_.agent().unwatch(socket_.get());
-    shutdown(socket_.get(), SHUT_RDWR);  // as in close()
+    shutdown(socket_.get(), SHUT_RDWR);  // takes effect even if a child of _Fork(3) has the descriptor
     socket_.reset();
-    attempt_->watches = false;
+    if (attempt_ != nullptr) attempt_->watches = false;
 }
 
 void Connection::end_attempt() noexcept {

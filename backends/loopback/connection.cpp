@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backends/loopback/connection.hpp"
 
-#include <sys/socket.h>
-
 #include "backends/loopback/device.hpp"
 #include "backends/loopback/endpoint.hpp"
 #include "core/base/fence.hpp"
@@ -54,10 +52,7 @@ Status Connection::send(const HandshakeMessage& message, std::span<const int> de
 
 void Connection::close(bool on_purpose) noexcept {
     if (on_purpose) segment().closing[role_].store(1);
-    if (!socket_) return;
-    device_.agent().unwatch(socket_.get());
-    shutdown(socket_.get(), SHUT_RDWR);  // takes effect even if a child of _Fork(3) has the descriptor
-    socket_.reset();
+    drop_socket();
 }
 
 InstanceInfo Connection::instance_info(const Endpoint& endpoint) const noexcept {
