@@ -99,13 +99,8 @@ void Connection::ask_again() {
 
 Status Connection::ask_listener() {
     if (const Status status = make_offer(); !status.ok()) return status;
-    for (std::uint32_t place = 0; place < max_listeners; ++place) {
-        auto socket = connect_to(service_name(attempt_->parameters.remote, place));
-        if (!socket.ok() && socket.status().code() == Code::NoListener) continue;
-        if (!socket.ok()) return socket.status();
-        return send_request(std::move(*socket));
-    }
-    return {Code::NoListener, "there is no listener on that service"};
+    auto socket = connect_to_service(attempt_->parameters.remote);
+    return socket.ok() ? send_request(std::move(*socket)) : socket.status();
 }
 
 /// Both peers try to bind the same name. The first one succeeds and waits; the other one fails and connects to it.

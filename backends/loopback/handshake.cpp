@@ -234,6 +234,13 @@ Result<UniqueSocket> connect_to(const std::string& name) noexcept {
     return socket;
 }
 
+Result<UniqueSocket> connect_to_service(const Address& listener) {
+    auto socket = connect_to(service_name(listener, 0));
+    for (std::uint32_t place = 1; place < max_listeners && socket.status().code() == Code::NoListener; ++place)
+        socket = connect_to(service_name(listener, place));
+    return socket;
+}
+
 Result<UniqueSocket> accept_from(int listener) noexcept {
     while (true) {
         auto socket =

@@ -143,6 +143,9 @@ Result<UniqueSocket> listen_on(const std::string& name) noexcept;
 /// NoListener: there is no listener of this user.
 Result<UniqueSocket> connect_to(const std::string& name) noexcept;
 
+/// Connects to the first listener of the service. Throws std::bad_alloc.
+Result<UniqueSocket> connect_to_service(const Address& listener);
+
 /// Returns the next connection from a process of this user, or WouldBlock. Connections of other users are rejected.
 Result<UniqueSocket> accept_from(int listener) noexcept;
 

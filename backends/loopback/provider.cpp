@@ -50,16 +50,7 @@ public:
 
     /// Connects without sending a request, which the listener takes for a client that has died.
     Status probe(std::uint32_t, const Address& listener, const Deadline&) noexcept override {
-        return support::guarded([&]() -> Status {
-            Status failure;
-            for (std::uint32_t place = 0; place < max_listeners; ++place) {
-                const auto socket = connect_to(service_name(listener, place));
-                if (socket.ok()) return {};
-                failure = socket.status();
-                if (failure.code() != Code::NoListener) break;
-            }
-            return failure;
-        });
+        return support::guarded([&] { return connect_to_service(listener).status(); });
     }
 };
 
