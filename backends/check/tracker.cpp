@@ -522,10 +522,7 @@ void Tracker::check_flushes(const Record& record, const SendRequest& request) no
     for (const UnflushedWrite& write : writes) {
         const auto& keys = connection.persistent_keys;
         if (std::ranges::find(keys, write.remote.key) == keys.end()) continue;
-        Record posted;
-        posted.queue = record.queue;
-        posted.number = write.number;
-        posted.place = write.place;
+        const Record posted{.queue = record.queue, .number = write.number, .place = write.place};
         tell_about(Check::Flushes, record,
                    Text("a message follows a write of %llu bytes to 0x%llx of the peer's region 0x%x, which was %s",
                         number(write.bytes), number(write.remote.address), write.remote.key,

@@ -76,9 +76,7 @@ bool get_attributes(const WireAttributes& source, EndpointAttributes& target) no
 Status send_message(int socket, const void* message, std::size_t size, std::span<const int> descriptors) noexcept {
     iovec data{.iov_base = const_cast<void*>(message), .iov_len = size};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(max_descriptors * sizeof(int))> control{};
-    msghdr header{};
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
+    msghdr header{.msg_iov = &data, .msg_iovlen = 1};
     if (!descriptors.empty()) {
         header.msg_control = control.data();
         header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
@@ -96,11 +94,7 @@ Status send_message(int socket, const void* message, std::size_t size, std::span
 Result<Received> receive_message(int socket, void* message, std::size_t capacity) noexcept {
     iovec data{.iov_base = message, .iov_len = capacity};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(max_descriptors * sizeof(int))> control{};
-    msghdr header{};
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
+    msghdr header{.msg_iov = &data, .msg_iovlen = 1, .msg_control = control.data(), .msg_controllen = control.size()};
     ssize_t size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
     // The peer has closed the socket without having read everything. The system tells this once, before the last
     // messages of the peer, one of which may be its answer.
@@ -110,9 +104,7 @@ Result<Received> receive_message(int socket, void* message, std::size_t capacity
         if (errno == ECONNRESET) return Received{};
         return Status::from_errno(errno, "recvmsg from a peer");
     }
-    Received received;
-    received.size = static_cast<std::size_t>(size);
-    received.incomplete = (header.msg_flags & MSG_CTRUNC) != 0;
+    Received received{.size = static_cast<std::size_t>(size), .incomplete = (header.msg_flags & MSG_CTRUNC) != 0};
     for (cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr; item = CMSG_NXTHDR(&header, item)) {
         if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
         const std::size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);

@@ -142,13 +142,11 @@ private:
                                                     .length = request.length,
                                                     .access = request.access});
         if (!key.ok()) return key.status();
-        SendRequest turn;
-        turn.context = request.context;
-        turn.opcode = Opcode::BindWindow;
-        turn.fence = request.fence;
-        turn.signaled = request.signaled;
-        turn.remote.key = key.value();
-        const Status status = post(turn);
+        const Status status = post(SendRequest{.context = request.context,
+                                               .opcode = Opcode::BindWindow,
+                                               .fence = request.fence,
+                                               .signaled = request.signaled,
+                                               .remote = {.key = key.value()}});
         if (status.ok())
             own.will_have(key.value());
         else

@@ -78,10 +78,8 @@ public:
     bool find(std::uint64_t address, MappedArea& area) {
         if (text_ != nullptr) return read(address, area);
         std::array<char, PATH_MAX> name{};
-        MapQuery query;
-        query.address = address;
-        query.name_bytes = name.size();
-        query.name = reinterpret_cast<std::uint64_t>(name.data());
+        MapQuery query{
+            .address = address, .name_bytes = name.size(), .name = reinterpret_cast<std::uint64_t>(name.data())};
         if (ioctl(fd_.get(), map_query, &query) != 0) {
             if (errno == ENOENT) return false;
             // The kernel is too old, or the name is too long.

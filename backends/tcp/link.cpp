@@ -58,9 +58,7 @@ constexpr int max_reads = 32;
 
 /// By sendmsg(2) or recvmsg(2).
 std::ptrdiff_t transfer(std::span<const iovec> pieces, auto call) noexcept {
-    msghdr message{};
-    message.msg_iov = const_cast<iovec*>(pieces.data());
-    message.msg_iovlen = pieces.size();
+    msghdr message{.msg_iov = const_cast<iovec*>(pieces.data()), .msg_iovlen = pieces.size()};
     ssize_t count = 0;
     do count = call(message);
     while (count < 0 && errno == EINTR);

@@ -74,17 +74,15 @@ bool lacks_memory(int error) noexcept { return error == ENOMEM || error == EPERM
 }  // namespace
 
 rdma_conn_param Endpoint::parameters_for(const EncodedHandshake& handshake) const noexcept {
-    rdma_conn_param parameters{};
-    parameters.private_data = handshake.data();
-    parameters.private_data_len = handshake.size();
-    parameters.responder_resources = at_most(nic().limits().max_qp_rd_atom, RDMA_MAX_RESP_RES);
-    parameters.initiator_depth = at_most(nic().limits().max_qp_init_rd_atom, RDMA_MAX_INIT_DEPTH);
-    parameters.flow_control = 1;
-    parameters.retry_count = 7;
-    parameters.rnr_retry_count = 7;
-    parameters.srq = shared_receives_ != nullptr ? 1 : 0;
-    parameters.qp_num = queue_pair_->number();
-    return parameters;
+    return {.private_data = handshake.data(),
+            .private_data_len = handshake.size(),
+            .responder_resources = at_most(nic().limits().max_qp_rd_atom, RDMA_MAX_RESP_RES),
+            .initiator_depth = at_most(nic().limits().max_qp_init_rd_atom, RDMA_MAX_INIT_DEPTH),
+            .flow_control = 1,
+            .retry_count = 7,
+            .rnr_retry_count = 7,
+            .srq = shared_receives_ != nullptr,
+            .qp_num = queue_pair_->number()};
 }
 
 /// Returns the parameters that the request asks for, as far as this side supports them. What the connection manager

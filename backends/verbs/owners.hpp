@@ -93,8 +93,7 @@ inline Status unanswered(const char* call) noexcept {
 /// Whether the peer still waits for the answer to its request. The connection manager has no events for requests that
 /// have not been accepted, but prepares no queue pair for one that the peer has given up.
 inline bool is_pending(rdma_cm_id* request) noexcept {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_INIT;
+    ibv_qp_attr attributes{.qp_state = IBV_QPS_INIT};
     int mask = 0;
     return rdma_init_qp_attr(request, &attributes, &mask) == 0 ||
            unanswered("rdma_init_qp_attr").code() == Code::NoResources;

@@ -24,19 +24,17 @@ constexpr int reliable_only = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER |
 }  // namespace
 
 Result<QueuePair> QueuePair::create(const QueuePairInit& init) noexcept {
-    ibv_qp_init_attr attributes{};
-    attributes.send_cq = init.send_queue;
-    attributes.recv_cq = init.receive_queue;
-    attributes.srq = init.shared_receives;
-    attributes.cap = {.max_send_wr = std::max(init.send_depth, 1u),
-                      .max_recv_wr = init.shared_receives != nullptr ? 0 : std::max(init.receive_depth, 1u),
-                      .max_send_sge = init.max_sges,
-                      .max_recv_sge = init.shared_receives != nullptr ? 0 : init.max_sges,
-                      .max_inline_data = 0};
-    attributes.qp_type = init.reliable ? IBV_QPT_RC : IBV_QPT_UC;
     for (const std::uint32_t inline_bytes : {inline_bytes_wanted, inline_bytes_needed}) {
-        ibv_qp_init_attr asked = attributes;
-        asked.cap.max_inline_data = inline_bytes;
+        ibv_qp_init_attr asked{
+            .send_cq = init.send_queue,
+            .recv_cq = init.receive_queue,
+            .srq = init.shared_receives,
+            .cap = {.max_send_wr = std::max(init.send_depth, 1u),
+                    .max_recv_wr = init.shared_receives != nullptr ? 0 : std::max(init.receive_depth, 1u),
+                    .max_send_sge = init.max_sges,
+                    .max_recv_sge = init.shared_receives != nullptr ? 0 : init.max_sges,
+                    .max_inline_data = inline_bytes},
+            .qp_type = init.reliable ? IBV_QPT_RC : IBV_QPT_UC};
         QueuePairOwner queue_pair(ibv_create_qp(init.domain, &asked));
         if (queue_pair != nullptr) return QueuePair(std::move(queue_pair), init.reliable, inline_bytes);
     }
@@ -52,8 +50,7 @@ Status QueuePair::change(ibv_qp_attr& attributes, int mask) noexcept {
 }
 
 Status QueuePair::initialize(rdma_cm_id* id, Access access, int flush_flags) noexcept {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_INIT;
+    ibv_qp_attr attributes{.qp_state = IBV_QPS_INIT};
     int mask = 0;
     if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return unanswered("rdma_init_qp_attr");
     attributes.qp_access_flags = 0;
@@ -64,16 +61,14 @@ Status QueuePair::initialize(rdma_cm_id* id, Access access, int flush_flags) noe
 }
 
 Status QueuePair::make_ready(rdma_cm_id* id, const ConnectionTerms& terms) noexcept {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_RTR;
+    ibv_qp_attr attributes{.qp_state = IBV_QPS_RTR};
     int mask = 0;
     if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return unanswered("rdma_init_qp_attr");
     attributes.max_dest_rd_atomic = terms.reads_served;
     attributes.min_rnr_timer = not_ready_timer;
     if (const Status status = change(attributes, mask); !status.ok()) return status;
 
-    attributes = {};
-    attributes.qp_state = IBV_QPS_RTS;
+    attributes = {.qp_state = IBV_QPS_RTS};
     if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return unanswered("rdma_init_qp_attr");
     attributes.max_rd_atomic = terms.reads_requested;
     attributes.rnr_retry = terms.waits_for_receiver ? retry_for_ever : 0;
@@ -82,8 +77,7 @@ Status QueuePair::make_ready(rdma_cm_id* id, const ConnectionTerms& terms) noexc
 }
 
 void QueuePair::stop() noexcept {
-    ibv_qp_attr attributes{};
-    attributes.qp_state = IBV_QPS_ERR;
+    ibv_qp_attr attributes{.qp_state = IBV_QPS_ERR};
     // Fails only if the device was removed, and then the queue pair has stopped.
     (void)ibv_modify_qp(queue_pair_.get(), &attributes, IBV_QP_STATE);
 }

@@ -427,10 +427,7 @@ Status SendQueue::bind(MemoryWindow& window, const backend::BindRequest& request
         return {};
     }
     if (fault == CompletionCode::Success && request.length != 0) return bind_in_hardware(window, request, slot);
-    SendRequest turn;
-    turn.opcode = Opcode::Flush;
-    turn.fence = request.fence;
-    const Status status = post_to_hardware(turn, slot);
+    const Status status = post_to_hardware({.opcode = Opcode::Flush, .fence = request.fence}, slot);
     if (status.ok() && fault == CompletionCode::Success) window.close();
     return status;
 }

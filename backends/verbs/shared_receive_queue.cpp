@@ -21,10 +21,8 @@ SharedReceiveQueue::~SharedReceiveQueue() {
 Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Device& device, const ProtectionDomain& domain,
                                                                        std::uint32_t depth, std::uint64_t context) {
     std::unique_ptr<SharedReceiveQueue> queue(new SharedReceiveQueue(device, depth, context));
-    ibv_srq_init_attr attributes{};
-    attributes.srq_context = queue.get();
-    attributes.attr.max_wr = depth;
-    attributes.attr.max_sge = device.attributes().max_sges;
+    ibv_srq_init_attr attributes{.srq_context = queue.get(),
+                                 .attr = {.max_wr = depth, .max_sge = device.attributes().max_sges}};
     queue->hardware_.reset(ibv_create_srq(domain.get(), &attributes));
     if (queue->hardware_ == nullptr) return Status::from_errno(errno, "ibv_create_srq");
     queue->free_mutex_.assume_held();  // no other thread knows the queue

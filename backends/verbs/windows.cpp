@@ -33,11 +33,11 @@ int WindowTable::bind(Number number, ibv_qp* queue_pair, ibv_mw_bind& bind, std:
     const bool once = hardware->type == IBV_MW_TYPE_2;
     int error = 0;
     if (once) {
-        ibv_send_wr work{};
-        work.wr_id = bind.wr_id;
-        work.opcode = IBV_WR_BIND_MW;
-        work.send_flags = bind.send_flags;
-        work.bind_mw = {.mw = hardware, .rkey = ibv_inc_rkey(hardware->rkey), .bind_info = bind.bind_info};
+        ibv_send_wr work{
+            .wr_id = bind.wr_id,
+            .opcode = IBV_WR_BIND_MW,
+            .send_flags = bind.send_flags,
+            .bind_mw = {.mw = hardware, .rkey = ibv_inc_rkey(hardware->rkey), .bind_info = bind.bind_info}};
         ibv_send_wr* refused = nullptr;
         error = ibv_post_send(queue_pair, &work, &refused);
         key = work.bind_mw.rkey;
