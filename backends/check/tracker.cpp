@@ -116,8 +116,6 @@ void Connection::on_failed_request(const FailedRequest& failed) noexcept {
     observer->on_failed_request(named);
 }
 
-RequestTerms Connection::terms_of(const FailedRequest& request) const noexcept { return observer->terms_of(request); }
-
 /// A child neither uses nor destroys what it inherits.
 void Tracker::renew(void* state) noexcept {
     auto& tracker = *static_cast<Tracker*>(state);

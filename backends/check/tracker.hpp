@@ -130,7 +130,7 @@ struct Connection final : EndpointObserver {
 
     void on_connection_event(const ConnectionEvent& event) noexcept override;
     void on_failed_request(const FailedRequest& failed) noexcept override;
-    RequestTerms terms_of(const FailedRequest& request) const noexcept override;
+    RequestTerms terms_of(const FailedRequest& request) const noexcept override { return observer->terms_of(request); }
 
     Queue send;
     Queue receive;

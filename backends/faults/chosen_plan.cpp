@@ -69,6 +69,4 @@ Fault ChosenPlan::fault_of(const SendRequest& request, Reliability reliability, 
     return {};
 }
 
-bool ChosenPlan::rejects(const Turn& turn) noexcept { return draw(Draw::Reject, turn) < spec_.reject; }
-
 }  // namespace viaduct::faults

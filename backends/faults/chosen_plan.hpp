@@ -17,7 +17,7 @@ public:
     Status before(Call call, const char* object) noexcept override;
     std::chrono::nanoseconds delay_of(const Turn& turn) noexcept override;
     Fault fault_of(const SendRequest& request, Reliability reliability, const Turn& turn) noexcept override;
-    bool rejects(const Turn& turn) noexcept override;
+    bool rejects(const Turn& turn) noexcept override { return draw(Draw::Reject, turn) < spec_.reject; }
 
 private:
     enum class Draw : std::uint8_t { Delay, Drop, NoReceive, Reject };

@@ -46,10 +46,6 @@ Status Connection::open(UniqueSocket& socket) {
     return {};
 }
 
-Status Connection::send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept {
-    return send_message(socket_.get(), &message, sizeof message, descriptors);
-}
-
 void Connection::close(bool on_purpose) noexcept {
     if (on_purpose) segment().closing[role_].store(1);
     drop_socket();

@@ -56,7 +56,9 @@ public:
     Status open(UniqueSocket& socket);
 
     /// SystemError: the peer is gone. The socket reports that as well.
-    Status send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept;
+    Status send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept {
+        return send_message(socket_.get(), &message, sizeof message, descriptors);
+    }
 
     /// Closes the socket, which notifies the peer's agent. `on_purpose`: this is a disconnect, not a failure.
     void close(bool on_purpose) noexcept;

@@ -180,8 +180,6 @@ bool Device::enter(std::uint32_t number, const CompletionQueue& receives, Endpoi
     return entry.rang.exchange(false);
 }
 
-void Device::leave(std::uint32_t number) noexcept { directory_[number].receives.store(nullptr); }
-
 void Device::watch_consumer(std::uint32_t number) noexcept {
     {
         const LockGuard lock(mutex_);

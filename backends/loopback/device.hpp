@@ -90,7 +90,7 @@ public:
     /// them. The locks of its completion queues must be held. enter() reports whether the doorbell of the connection
     /// rang before.
     bool enter(std::uint32_t number, const CompletionQueue& receives, Endpoint& endpoint) noexcept;
-    void leave(std::uint32_t number) noexcept;
+    void leave(std::uint32_t number) noexcept { directory_[number].receives.store(nullptr); }
 
     /// Makes the agent check periodically whether the consumer of a connection still polls.
     void watch_consumer(std::uint32_t number) noexcept;

@@ -115,16 +115,6 @@ bool ConnectionRequest::answer(Connection& connection, const HandshakeMessage& m
     return false;
 }
 
-Status ConnectionRequest::reject(const PrivateData& private_data) noexcept {
-    return refuse(make_handshake(MessageType::Rejected, {}, {}, private_data));
-}
-
-Status ConnectionRequest::refuse() noexcept { return refuse(make_handshake(MessageType::NoListener, {}, {}, {})); }
-
-Status ConnectionRequest::conflict(const EndpointAttributes& own) noexcept {
-    return refuse(make_handshake(MessageType::Conflict, {}, own, {}));
-}
-
 Status ConnectionRequest::refuse(const HandshakeMessage& message) noexcept {
     const LockGuard answering(mutex_);
     if (connection_ == nullptr) return {};

@@ -25,9 +25,13 @@ public:
     const EndpointAttributes& remote_attributes() const noexcept override { return handshake_.attributes; }
     const PrivateData& private_data() const noexcept override { return handshake_.private_data; }
     Status accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept override;
-    Status reject(const PrivateData& private_data) noexcept override;
-    Status refuse() noexcept override;
-    Status conflict(const EndpointAttributes& own) noexcept override;
+    Status reject(const PrivateData& private_data) noexcept override {
+        return refuse(make_handshake(MessageType::Rejected, {}, {}, private_data));
+    }
+    Status refuse() noexcept override { return refuse(make_handshake(MessageType::NoListener, {}, {}, {})); }
+    Status conflict(const EndpointAttributes& own) noexcept override {
+        return refuse(make_handshake(MessageType::Conflict, {}, own, {}));
+    }
     void redirect(const Bytes<Address::max_service>& service) noexcept override { answered_by_ = service; }
 
     const Bytes<Address::max_host>& remote_host_asked_for() const noexcept { return handshake_.remote_host; }

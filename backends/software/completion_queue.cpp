@@ -111,11 +111,6 @@ bool CompletionQueue::has_room() noexcept {
     return room;
 }
 
-/// The thread that armed the queue may take only some of the completions while another thread already sleeps.
-void CompletionQueue::signal_items() noexcept {
-    if (armed_ && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
-}
-
 void CompletionQueue::disarm() noexcept {
     armed_ = false;
     node_.agent().sleep_ends();

@@ -60,7 +60,10 @@ private:
         std::shared_ptr<WorkCount> from;
     };
     std::size_t take(std::span<Completion> out) noexcept;
-    void signal_items() noexcept;
+    /// The thread that armed the queue may take only some of the completions while another thread already sleeps.
+    void signal_items() noexcept {
+        if (armed_ && (armed_for_ == Arm::Any ? !items_.empty() : solicited_ != 0)) disarm();
+    }
     void disarm() noexcept;
 
     Device& device_;

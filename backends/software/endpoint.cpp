@@ -168,10 +168,6 @@ void Endpoint::request_break() noexcept {
     request_end();
 }
 
-void Endpoint::request_end() noexcept {
-    if (!std::exchange(ending_, true)) node_.end_soon(*this);
-}
-
 void Endpoint::end() noexcept {
     if (!is_connected() || !std::exchange(ending_, false)) return;
     if (breaking_)

@@ -39,7 +39,9 @@ public:
     void request_break() noexcept;
     bool is_breaking() const noexcept { return breaking_; }
     /// Makes the node call end().
-    void request_end() noexcept;
+    void request_end() noexcept {
+        if (!std::exchange(ending_, true)) node_.end_soon(*this);
+    }
     /// Ends the connection if it breaks or if the send queue has drained.
     void end() noexcept;
 

@@ -24,10 +24,6 @@ void Link::await_no_more(const Connection& connection) noexcept {
     if (waiting_.empty() && !is_usable() && !is_closed()) abandon();
 }
 
-void Link::say_goodbye() noexcept {
-    for (const std::uint32_t requester : std::exchange(dropped_, {})) tell(requester, Dropped{});
-}
-
 void Link::drop(std::uint32_t requester) noexcept {
     if (is_closed()) return;
     (void)support::guarded([&] { dropped_.push_back(requester); });

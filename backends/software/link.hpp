@@ -107,7 +107,9 @@ public:
     /// The program has dropped a request without an answer.
     void drop(std::uint32_t requester) noexcept;
     /// Tells those whose requests were dropped that there will be no answer.
-    void say_goodbye() noexcept;
+    void say_goodbye() noexcept {
+        for (const std::uint32_t requester : std::exchange(dropped_, {})) tell(requester, Dropped{});
+    }
 
 protected:
     /// `port`: to which it is connected, or which has accepted it.

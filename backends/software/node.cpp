@@ -124,10 +124,6 @@ bool Node::has_finished() noexcept {
 
 // ---- Progress ----------------------------------------------------------------------------------------------------
 
-void Node::prefer(Link& link) noexcept {
-    if (preferred_[0] != &link) preferred_[1] = std::exchange(preferred_[0], &link);
-}
-
 bool Node::may_hold(Link& link) noexcept {
     if (++posted_ <= posted_alone || !agent_->stands_back()) return false;
     if (holding_.empty()) {

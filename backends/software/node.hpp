@@ -141,7 +141,9 @@ private:
     bool has_finished() noexcept;
     void end_connections() noexcept;
     bool work_on_ready_links() noexcept;
-    void prefer(Link& link) noexcept;
+    void prefer(Link& link) noexcept {
+        if (preferred_[0] != &link) preferred_[1] = std::exchange(preferred_[0], &link);
+    }
 
     const HostAddress host_;
     const std::unique_ptr<Transport> transport_;

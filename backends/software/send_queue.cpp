@@ -250,8 +250,6 @@ std::size_t SendQueue::find_destination(const FrameHeader& header, std::span<iov
     return support::to_iovecs(fetch->sges.span(), fetch->moved, header.bytes, pieces);
 }
 
-void SendQueue::has_placed(const FrameHeader& header) noexcept { oldest_fetch()->moved += header.bytes; }
-
 void SendQueue::take_refusal(std::uint32_t request, CompletionCode code) noexcept {
     for (std::size_t i = 0; i < executed_.size(); ++i)
         if (executed_[i].awaited == awaited(Answer::Executed, request)) {

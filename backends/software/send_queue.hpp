@@ -40,7 +40,7 @@ public:
 
     /// Finds the memory for bytes of such a fragment that have not arrived yet; see Connection.
     std::size_t find_destination(const FrameHeader& header, std::span<iovec> pieces) noexcept;
-    void has_placed(const FrameHeader& header) noexcept;
+    void has_placed(const FrameHeader& header) noexcept { oldest_fetch()->moved += header.bytes; }
 
     /// Adds the counters. Needs no lock.
     void add_to(EndpointCounters& counters) const noexcept {

@@ -179,10 +179,6 @@ Result<SharedKey> Policy::key() const noexcept {
     return key.ok() ? key.value() : *key_;
 }
 
-std::string_view Policy::identity() const noexcept {
-    return authentication_ == Authentication::HostKey ? "viaduct: key of the host" : "viaduct: shared key";
-}
-
 const char* Policy::advice() const noexcept {
     switch (authentication_) {
         case Authentication::None: return "it authenticates, and this process does not (VIADUCT_TCP_INSECURE)";

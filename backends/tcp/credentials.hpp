@@ -83,7 +83,9 @@ public:
     Result<SharedKey> key() const noexcept;
 
     /// The name of the key for peers: its kind.
-    std::string_view identity() const noexcept;
+    std::string_view identity() const noexcept {
+        return authentication_ == Authentication::HostKey ? "viaduct: key of the host" : "viaduct: shared key";
+    }
 
     /// Why the keys of two sides may differ, and what to set.
     const char* advice() const noexcept;

@@ -47,9 +47,6 @@ Result<std::shared_ptr<software::Port>> Transport::listen(software::Node& node, 
 
 Port::~Port() { node_.agent().unwatch(socket_.get()); }
 
-/// The system would reset those that are not accepted.
-void Port::closes() noexcept { (void)greet_clients(Socket::backlog); }
-
 /// Accepts clients that have connected. `refuses`: they are to be refused. WouldBlock: there are no more.
 Status Port::greet_clients(int count, bool refuses) noexcept {
     const auto self = std::static_pointer_cast<Port>(shared_from_this());

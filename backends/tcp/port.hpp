@@ -27,7 +27,8 @@ private:
     friend class Transport;
     void on_readable(int) noexcept override;
     void on_deadline() noexcept override;
-    void closes() noexcept override;
+    /// The system would reset those that are not accepted.
+    void closes() noexcept override { (void)greet_clients(Socket::backlog); }
     Status greet_clients(int count, bool refuses = false) noexcept;
 
     Transport& transport_;

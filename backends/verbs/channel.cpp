@@ -91,8 +91,6 @@ Status Channel::take_back(const CompletionQueue& queue) noexcept {
     return lost_ ? lost : Status();
 }
 
-void Channel::show() noexcept { readable_.set(!events_.empty() || loss_due_); }
-
 Result<std::uint64_t> Channel::take_event() noexcept {
     const LockGuard lock(mutex_);
     if (events_.empty()) collect();

@@ -41,7 +41,7 @@ private:
     explicit Channel(std::shared_ptr<ibv_context> device) noexcept : device_(std::move(device)) {}
     void push(CompletionQueue& queue) noexcept VIADUCT_REQUIRES(mutex_);
     void collect() noexcept VIADUCT_REQUIRES(mutex_);
-    void show() noexcept VIADUCT_REQUIRES(mutex_);
+    void show() noexcept VIADUCT_REQUIRES(mutex_) { readable_.set(!events_.empty() || loss_due_); }
 
     std::shared_ptr<ibv_context> device_;
     CompletionChannelOwner hardware_;

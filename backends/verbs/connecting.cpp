@@ -414,8 +414,6 @@ void Endpoint::on_deadline(Link&) noexcept {
         check_drain();
 }
 
-void Endpoint::on_error() noexcept { lose_stopped(); }
-
 /// The event and the completions may arrive in either order, and programs must be told the same in both.
 void Endpoint::on_disconnect() noexcept {
     if (!is_established()) return;

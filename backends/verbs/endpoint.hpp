@@ -105,7 +105,7 @@ private:
 
     void on_event(CmEvent& event) noexcept override;
     void on_deadline(Link&) noexcept override;
-    void on_error() noexcept override;
+    void on_error() noexcept override { lose_stopped(); }
     void on_response(const CmEvent& event) noexcept;
     void on_refusal(const CmEvent& event) noexcept;
     void on_repetition(const CmEvent& event) noexcept;

@@ -52,10 +52,6 @@ void EncodedHandshake::append(std::span<const std::uint8_t> bytes) noexcept {
     size_ = static_cast<std::uint8_t>(size_ + bytes.size());
 }
 
-void EncodedHandshake::append(std::uint64_t value, int bytes) noexcept {
-    while (bytes-- > 0) bytes_[size_++] = static_cast<std::uint8_t>(value >> (8 * bytes));
-}
-
 std::optional<EncodedHandshake> EncodedHandshake::encode(const Handshake& handshake) noexcept {
     EncodedHandshake encoded;
     const auto data = handshake.private_data.span();

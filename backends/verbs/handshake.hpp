@@ -62,7 +62,9 @@ public:
 
 private:
     void append(std::span<const std::uint8_t> bytes) noexcept;
-    void append(std::uint64_t value, int bytes) noexcept;
+    void append(std::uint64_t value, int bytes) noexcept {
+        while (bytes-- > 0) bytes_[size_++] = static_cast<std::uint8_t>(value >> (8 * bytes));
+    }
 
     std::array<std::uint8_t, answer_capacity> bytes_{};
     std::uint8_t size_ = 0;
