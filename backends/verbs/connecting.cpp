@@ -136,8 +136,7 @@ Result<IdOwner> Endpoint::resolve(const ConnectParameters& parameters) const noe
 }
 
 Status Endpoint::request(const ConnectParameters& parameters, IdOwner id) {
-    if (!queue_pair_)
-        if (const Status status = renew_queue_pair(); !status.ok()) return status;
+    if (const Status status = have_queue_pair(); !status.ok()) return status;
     auto link = Link::create(nic().agent(), std::move(id), *this, parameters.deadline);
     std::swap(link_, link);
     if (const Status status = ask(parameters); !status.ok()) {
@@ -218,8 +217,7 @@ Status Endpoint::accept(std::shared_ptr<Link>& link, const CmEvent& request, con
 
 /// Accepts a request. The peer has yet to confirm.
 Status Endpoint::answer(std::shared_ptr<Link>& link, const rdma_conn_param& request, const Handshake& handshake) {
-    if (!queue_pair_)
-        if (const Status status = renew_queue_pair(); !status.ok()) return status;
+    if (const Status status = have_queue_pair(); !status.ok()) return status;
     const auto encoded = EncodedHandshake::encode(handshake);
     if (!encoded) return {Code::InvalidParameter, "the private data are too long for an answer"};
     rdma_conn_param terms = answer_to(request, *encoded);
@@ -240,8 +238,7 @@ Status Endpoint::answer(std::shared_ptr<Link>& link, const rdma_conn_param& requ
 }
 
 Status Endpoint::start_peer_to_peer(const ConnectParameters& parameters) {
-    if (!queue_pair_)
-        if (const Status status = renew_queue_pair(); !status.ok()) return status;
+    if (const Status status = have_queue_pair(); !status.ok()) return status;
     if (!handshake_of(Handshake::Kind::PeerRequest, attributes_, parameters)) return too_long;
     auto connector = PeerConnector::begin(nic(), *this, parameters);
     if (!connector.ok()) return connector.status();

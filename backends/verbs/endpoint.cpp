@@ -211,7 +211,7 @@ void Endpoint::end_connection(State next) noexcept {
     }
     state_ = next;
     changed_.notify_all();
-    if (!queue_pair_) (void)renew_queue_pair().ok();  // if this fails, the next connection attempt tries again
+    (void)have_queue_pair().ok();  // if this fails, the next connection attempt tries again
 }
 
 }  // namespace viaduct::verbs

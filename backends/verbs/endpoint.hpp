@@ -91,6 +91,7 @@ private:
     bool is_established() const noexcept { return state_ == State::Connected || state_ == State::Accepting; }
     bool reliable() const noexcept { return attributes_.reliability != Reliability::Unreliable; }
     Status renew_queue_pair() noexcept;
+    Status have_queue_pair() noexcept { return queue_pair_ ? Status() : renew_queue_pair(); }
     void drop_queue_pair() noexcept;
     Result<IdOwner> resolve(const ConnectParameters& parameters) const noexcept;
     Status request(const ConnectParameters& parameters, IdOwner id);
