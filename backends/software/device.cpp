@@ -3,7 +3,6 @@
 
 #include "backends/software/endpoint.hpp"
 #include "backends/software/listener.hpp"
-#include "backends/software/shared_receive_queue.hpp"
 #include "backends/support/guarded.hpp"
 
 namespace viaduct::software {

@@ -62,7 +62,7 @@ void ReceiveQueue::detach(bool reject) noexcept {
 /// Finds a receive for a new message. Never: there is none, which the peer and the program have been told.
 ReceiveQueue::Turn ReceiveQueue::find_receive(CompletedOperation operation) noexcept {
     if (shared_ != nullptr && entries_.empty() && entries_.reserve(1) && completions_.has_room() &&
-        shared_->take(entries_.vacant())) {
+        shared_->take_oldest(entries_.vacant())) {
         entries_.commit();
         count_->add();
         completions_.keep_place();

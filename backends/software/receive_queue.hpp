@@ -1,18 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receive queue of an endpoint: receives messages, and executes the RDMA requests of the peer. Guarded by the lock
-// of the node.
+// The receive queue of an endpoint: receives messages, and executes the RDMA requests of the peer. With it, the
+// receives that several endpoints share. Guarded by the lock of the node.
 #pragma once
 
 #include "backends/software/completion_queue.hpp"
 #include "backends/software/connection.hpp"
+#include "backends/software/device.hpp"
 #include "backends/software/regions.hpp"
-#include "backends/software/shared_receive_queue.hpp"
 #include "backends/support/flusher.hpp"
 #include "backends/support/receive_order.hpp"
+#include "backends/support/shared_receive_queue_base.hpp"
 
 namespace viaduct::software {
 
 class Endpoint;
+
+using support::Receive;
+
+/// Receives for the messages of several connections.
+class SharedReceiveQueue final : public support::SharedReceiveQueueBase<SharedReceiveQueue> {
+public:
+    SharedReceiveQueue(Device& device, const support::SharedReceiveQueueInit& init)
+        : SharedReceiveQueueBase(init), node_(device.node()) {}
+
+    using SharedReceiveQueueBase::take_oldest;
+
+private:
+    friend class support::SharedReceiveQueueBase<SharedReceiveQueue>;
+    using Guard = Node::Guard;
+    Node& mutex() const noexcept { return node_; }
+    void was_posted() noexcept { node_.resume_waiting(); }
+
+    Node& node_;
+};
 
 class ReceiveQueue : private support::ReceiveOrder<ReceiveQueue> {
 public:
