@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "backends/check/place.hpp"
+#include "backends/check/report.hpp"
 
 #include <dlfcn.h>
 #include <unwind.h>
@@ -10,7 +10,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <string_view>
 
 namespace viaduct::check {
 namespace {

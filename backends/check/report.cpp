@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "backends/check/place.hpp"
 #include "core/base/settings.hpp"
 #include "core/base/unique_fd.hpp"
 #include "core/base/waiting.hpp"

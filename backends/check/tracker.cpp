@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include "backends/check/place.hpp"
 #include "core/base/guarded_memory.hpp"
 
 namespace viaduct::check {
