@@ -211,11 +211,12 @@ void Tracker::drop(Queue& queue) noexcept {
 
 // ---- Reports --------------------------------------------------------------------------------------------------------
 
-/// Reports a mistake with a request, unless there was one of the kind with this connection or shared receive queue.
+/// Reports a mistake with a request, if such mistakes are wanted, unless there was one of the kind with this connection
+/// or shared receive queue.
 void Tracker::tell_about(Check check, const Record& record, const Text& what, const Record* earlier) noexcept {
     Connection* const connection = record.connection;
     CheckSpec& told = connection == nullptr ? record.queue->told : connection->told;
-    if (told.has(check)) return;
+    if (!has(check) || told.has(check)) return;
     told.add(check);
     Report report{.check = check, .object = connection == nullptr ? Text() : connection->name, .what = name_of(record)};
     const Record& posted = earlier == nullptr ? record : *earlier;
@@ -364,7 +365,7 @@ void Tracker::taken(Record& record) noexcept {
 void Tracker::nobody_took(Record& record) noexcept {
     const LockGuard lock(mutex_);
     record.comparable = false;
-    if (has(Check::Completions) && record.succeeded)
+    if (record.succeeded)
         tell_about(Check::Completions, record, Text("it has succeeded, and nobody has taken its completion"));
 }
 
@@ -378,16 +379,14 @@ void Tracker::compare(Record& record) noexcept {
         const auto sum = sum_of(piece.address, piece.length);
         if (sum == piece.sum) continue;
         const auto* const word = piece_word(record);
-        if (!sum) {
-            if (has(Check::Memory))
-                tell_about(Check::Memory, record,
-                           Text("%s %zu: %u bytes at %p were unmapped before its completion", word, i, piece.length,
-                                static_cast<void*>(piece.address)));
-        } else {
+        if (!sum)
+            tell_about(Check::Memory, record,
+                       Text("%s %zu: %u bytes at %p were unmapped before its completion", word, i, piece.length,
+                            static_cast<void*>(piece.address)));
+        else
             tell_about(check, record,
                        Text("%s %zu: %u bytes at %p have changed between its post and its completion", word, i,
                             piece.length, static_cast<void*>(piece.address)));
-        }
         return;
     }
 }
@@ -399,10 +398,9 @@ void Tracker::deliver(Record& record, std::uint32_t bytes) noexcept {
         const std::uint32_t part = std::min(bytes, piece.length);
         if (part != 0 && !copy_guarded(piece.address, from, part)) {
             record.is_lost = true;
-            if (has(Check::Memory))
-                tell_about(
-                    Check::Memory, record,
-                    Text("%u bytes at %p cannot be written any more", piece.length, static_cast<void*>(piece.address)));
+            tell_about(
+                Check::Memory, record,
+                Text("%u bytes at %p cannot be written any more", piece.length, static_cast<void*>(piece.address)));
         }
         from += part;
         bytes -= part;
@@ -605,10 +603,9 @@ void Tracker::released(const void* address, std::uint64_t length, const char* ho
                 if (piece.length == 0 || (key != 0 && piece.key != key) || !piece.overlaps(begin, length)) continue;
                 record->comparable = false;
                 record->is_lost = true;
-                if (has(Check::Memory))
-                    tell_about(Check::Memory, *record,
-                               Text("%u bytes at %p were %s before its completion", piece.length,
-                                    static_cast<void*>(piece.address), how));
+                tell_about(Check::Memory, *record,
+                           Text("%u bytes at %p were %s before its completion", piece.length,
+                                static_cast<void*>(piece.address), how));
             }
         }
     }
@@ -644,7 +641,7 @@ void Tracker::finish() noexcept {
         tell_waits(*connection);
         for (Queue* queue : {&connection->send, &connection->receive})
             for (Record* record = queue->first; record != nullptr; record = record->next)
-                if (has(Check::Completions) && record->arrived && record->succeeded && record->signaled)
+                if (record->arrived && record->succeeded && record->signaled)
                     tell_about(Check::Completions, *record,
                                Text("it has succeeded, and nobody has taken its completion"));
     }
