@@ -135,11 +135,6 @@ void Tracker::created(Kind kind, const void* object) noexcept try {
     return;  // nothing is said about this object
 }
 
-void Tracker::destroyed(const void* object) noexcept {
-    const LockGuard lock(mutex_);
-    objects_.erase(object);
-}
-
 void Tracker::opened(Connection& connection) noexcept try {
     const RequestTerms terms = connection.observer->terms_of(FailedRequest{});
     connection.name = Text("%s %p", terms.object, terms.handle);
@@ -183,30 +178,12 @@ void Tracker::closing(Queue& queue) noexcept {
     std::erase(queues_, &queue);
 }
 
-void Tracker::keep(CompletionState& completions, std::list<std::shared_ptr<Connection>>& connection) noexcept {
-    const LockGuard lock(mutex_);
-    completions.dead.splice(completions.dead.end(), connection);
-    completions.has_dead = true;
-}
-
-std::size_t Tracker::dead_of(const CompletionState& completions) noexcept {
-    const LockGuard lock(mutex_);
-    return completions.dead.size();
-}
-
 void Tracker::forget(CompletionState& completions, std::size_t count) noexcept {
     std::list<std::shared_ptr<Connection>> forgotten;  // destroyed without the lock
     const LockGuard lock(mutex_);
     if (completions.dead.size() != count) return;  // there are new ones
     forgotten.swap(completions.dead);
     completions.has_dead = false;
-}
-
-/// The requests that are left were not signaled, or were posted to a shared receive queue.
-void Tracker::drop(Queue& queue) noexcept {
-    const LockGuard lock(mutex_);
-    queue.completions = nullptr;
-    while (queue.first != nullptr) recycle(*queue.first);
 }
 
 // ---- Reports --------------------------------------------------------------------------------------------------------
@@ -319,11 +296,6 @@ void Tracker::add_sums(Record& record) noexcept {
     record.comparable = false;  // the backend will say what is wrong
 }
 
-void Tracker::cancel(Record& record) noexcept {
-    const LockGuard lock(mutex_);
-    recycle(record);
-}
-
 void Tracker::arrived(Connection& connection, Record& record, const Completion& completion, bool is_known) noexcept {
     const LockGuard lock(mutex_);
     if (std::exchange(record.arrived, true)) return;
@@ -337,11 +309,6 @@ void Tracker::arrived(Connection& connection, Record& record, const Completion& 
     if (record.shadow.memory == nullptr) return;
     if (is_message && !record.is_lost) deliver(record, completion.bytes);
     Shadows::give_back(std::exchange(record.shadow, {}));
-}
-
-void Tracker::not_known(Record& record) noexcept {
-    const LockGuard lock(mutex_);
-    record.is_known = false;
 }
 
 void Tracker::taken(Record& record) noexcept {
@@ -421,12 +388,6 @@ void Tracker::add_targets(Record& record) noexcept try {
     }
 } catch (const std::bad_alloc&) {
     return;  // the others are not targets
-}
-
-void Tracker::remove_targets(Record& record) noexcept {
-    if (!std::exchange(record.is_target, false)) return;
-    for (const Piece& piece : record.pieces)
-        if (piece.target != targets_.end()) targets_.erase(piece.target);
 }
 
 Record* Tracker::find_target(const Piece& piece, const Record& except) const noexcept {

@@ -155,7 +155,10 @@ public:
     bool has(Check check) const noexcept { return spec_.has(check); }
 
     void created(Kind kind, const void* object) noexcept;
-    void destroyed(const void* object) noexcept;
+    void destroyed(const void* object) noexcept {
+        const LockGuard lock(mutex_);
+        objects_.erase(object);
+    }
 
     /// Posting a request: begin() before the backend is called, then commit(), and cancel() if the backend refuses.
     /// Null: out of memory.
@@ -164,7 +167,10 @@ public:
     /// Of a receive. Returns whether it is comparable; then, add_sums() has to follow.
     bool commit(Record& record, bool fills_queue) noexcept;
     void add_sums(Record& record) noexcept;
-    void cancel(Record& record) noexcept;
+    void cancel(Record& record) noexcept {
+        const LockGuard lock(mutex_);
+        recycle(record);
+    }
     /// The backend has taken the request. Until the next post to the queue, the record says what it is.
     void check_flushes(const Record& record, const SendRequest& request) noexcept;
     void overlapping_posts(Connection& connection, QueueKind kind) noexcept;
@@ -172,7 +178,10 @@ public:
     /// A completion is in a queue, or was taken from it; the latter implies the former. If `is_known`, the program may
     /// know of it from now on, although it has not taken it yet: its descriptor says so.
     void arrived(Connection& connection, Record& record, const Completion& completion, bool is_known = false) noexcept;
-    void not_known(Record& record) noexcept;
+    void not_known(Record& record) noexcept {
+        const LockGuard lock(mutex_);
+        record.is_known = false;
+    }
     void taken(Record& record) noexcept;
     void nobody_took(Record& record) noexcept;
 
@@ -183,12 +192,24 @@ public:
     void closing(Connection& connection) noexcept;
     void closing(Queue& queue) noexcept;
     /// The endpoint is destroyed. Its completions may still be in the queues.
-    void keep(CompletionState& completions, std::list<std::shared_ptr<Connection>>& connection) noexcept;
+    void keep(CompletionState& completions, std::list<std::shared_ptr<Connection>>& connection) noexcept {
+        const LockGuard lock(mutex_);
+        completions.dead.splice(completions.dead.end(), connection);
+        completions.has_dead = true;
+    }
     void forget(CompletionState& completions, std::size_t count) noexcept;
-    std::size_t dead_of(const CompletionState& completions) noexcept;
+    std::size_t dead_of(const CompletionState& completions) noexcept {
+        const LockGuard lock(mutex_);
+        return completions.dead.size();
+    }
 
     /// The queue is destroyed, and all its completions were taken.
-    void drop(Queue& queue) noexcept;
+    /// The requests that are left were not signaled, or were posted to a shared receive queue.
+    void drop(Queue& queue) noexcept {
+        const LockGuard lock(mutex_);
+        queue.completions = nullptr;
+        while (queue.first != nullptr) recycle(*queue.first);
+    }
 
     /// Memory of the program is not there any more, or, with a key, not that region.
     void released(const void* address, std::uint64_t length, const char* how, std::uint32_t key) noexcept;
@@ -209,7 +230,11 @@ private:
     void link(Record& record) noexcept;
     void recycle(Record& record) noexcept;
     void add_targets(Record& record) noexcept;
-    void remove_targets(Record& record) noexcept;
+    void remove_targets(Record& record) noexcept {
+        if (!std::exchange(record.is_target, false)) return;
+        for (const Piece& piece : record.pieces)
+            if (piece.target != targets_.end()) targets_.erase(piece.target);
+    }
     void check_sources(Record& record, bool fenced) noexcept;
     void check_order(Record& record, bool fenced) noexcept;
     void check_room(Record& record, bool fills_queue) noexcept;

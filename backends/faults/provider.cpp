@@ -251,16 +251,6 @@ Result<std::unique_ptr<backend::Device>> Provider::open(std::uint32_t index, Dev
     return wrap<Device>(forwarding::Provider::open(index, observer), plan_);
 }
 
-Result<std::uint32_t> Provider::find(std::string_view device) noexcept {
-    if (const Status failure = plan_.before(Call::Other, ""); !failure.ok()) return failure;
-    return forwarding::Provider::find(device);
-}
-
-Result<std::uint32_t> Provider::route_to(const HostAddress& host) noexcept {
-    if (const Status failure = plan_.before(Call::Other, ""); !failure.ok()) return failure;
-    return forwarding::Provider::route_to(host);
-}
-
 void wrap_if_wanted(std::span<backend::Provider*> providers) noexcept {
     if (setting(fault_setting).empty()) return;
     static Plan* const plan = make_plan();

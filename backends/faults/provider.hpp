@@ -17,8 +17,14 @@ public:
     Provider(backend::Provider& inner, Plan& plan) noexcept : forwarding::Provider(inner), plan_(plan) {}
 
     Result<std::unique_ptr<backend::Device>> open(std::uint32_t index, DeviceObserver& observer) noexcept override;
-    Result<std::uint32_t> find(std::string_view device) noexcept override;
-    Result<std::uint32_t> route_to(const HostAddress& host) noexcept override;
+    Result<std::uint32_t> find(std::string_view device) noexcept override {
+        if (const Status failure = plan_.before(Call::Other, ""); !failure.ok()) return failure;
+        return forwarding::Provider::find(device);
+    }
+    Result<std::uint32_t> route_to(const HostAddress& host) noexcept override {
+        if (const Status failure = plan_.before(Call::Other, ""); !failure.ok()) return failure;
+        return forwarding::Provider::route_to(host);
+    }
 
 private:
     Plan& plan_;

@@ -46,11 +46,6 @@ Status Connection::open(UniqueSocket& socket) {
     return {};
 }
 
-void Connection::close(bool on_purpose) noexcept {
-    if (on_purpose) segment().closing[role_].store(1);
-    drop_socket();
-}
-
 InstanceInfo Connection::instance_info(const Endpoint& endpoint) const noexcept {
     return {
         .instance_id = device_.instance_id(),

@@ -61,7 +61,10 @@ public:
     }
 
     /// Closes the socket, which notifies the peer's agent. `on_purpose`: this is a disconnect, not a failure.
-    void close(bool on_purpose) noexcept;
+    void close(bool on_purpose) noexcept {
+        if (on_purpose) segment().closing[role_].store(1);
+        drop_socket();
+    }
 
     bool closed_on_purpose_by_peer() const noexcept { return segment().closing[1 - role_].load() != 0; }
 

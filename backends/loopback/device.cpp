@@ -130,20 +130,9 @@ Result<std::uint32_t> Device::add_connection(const std::shared_ptr<Connection>& 
     return static_cast<std::uint32_t>(connections_.size() - 1);
 }
 
-void Device::remove_connection(std::uint32_t number) noexcept {
-    const LockGuard lock(mutex_);
-    connections_[number].reset();
-    free_numbers_.push_back(number);
-}
-
 std::shared_ptr<Connection> Device::connection_at(std::uint32_t number) noexcept {
     const LockGuard lock(mutex_);
     return number < connections_.size() ? connections_[number].lock() : nullptr;
-}
-
-std::uint32_t Device::connection_numbers() noexcept {
-    const LockGuard lock(mutex_);
-    return static_cast<std::uint32_t>(connections_.size());
 }
 
 bool Device::serve_connections() noexcept {

@@ -71,7 +71,11 @@ public:
 
     /// Assigns connections their numbers on the doorbell boards. NoResources: all numbers are in use.
     Result<std::uint32_t> add_connection(const std::shared_ptr<Connection>& connection);
-    void remove_connection(std::uint32_t number) noexcept;
+    void remove_connection(std::uint32_t number) noexcept {
+        const LockGuard lock(mutex_);
+        connections_[number].reset();
+        free_numbers_.push_back(number);
+    }
 
     /// Serves the connections whose bits are set. Reports whether consumers poll.
     bool serve_connections() noexcept;
@@ -102,7 +106,10 @@ public:
 
     /// Returns the connection with this number, or null if there is none.
     std::shared_ptr<Connection> connection_at(std::uint32_t number) noexcept;
-    std::uint32_t connection_numbers() noexcept;
+    std::uint32_t connection_numbers() noexcept {
+        const LockGuard lock(mutex_);
+        return static_cast<std::uint32_t>(connections_.size());
+    }
 
     /// Visits all connections, with no lock held.
     template <class Visit>

@@ -86,16 +86,6 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     });
 }
 
-void Endpoint::advertise(Connection& connection) noexcept {
-    const BiasedLock::SlowPathGuard lock(receive_.lock());
-    receive_.advertise(connection);
-}
-
-void Endpoint::withdraw_credits() noexcept {
-    const BiasedLock::SlowPathGuard lock(receive_.lock());
-    receive_.withdraw_credits();
-}
-
 void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
     bool rang = false;
     with_queues_locked([&]() VIADUCT_REQUIRES(send_.lock(), receive_.lock()) {
@@ -112,11 +102,6 @@ void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
         rang = device_.enter(connection_->number(), receive_.completions(), *this);
     });
     if (rang) device_.doorbell().ring_self(connection_->number());
-}
-
-void Endpoint::connecting_finished(const ConnectionEvent& event) noexcept {
-    attempt_.reset();
-    observer_.on_connection_event(event);
 }
 
 /// Flushes both queues and closes the connection. The mutex of the reference must be held; the caller should release it
@@ -152,12 +137,6 @@ void Endpoint::drain() noexcept {
     if (connection_ == nullptr) return;
     const BiasedLock::SlowPathGuard queue_lock(send_.lock());
     send_.drain();
-}
-
-void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose) noexcept {
-    (void)end_connection(on_purpose, true, in_flight);
-    broken_ = true;
-    observer_.on_connection_event(event);
 }
 
 void Endpoint::lost() noexcept {

@@ -56,14 +56,23 @@ public:
     void peer_hung_up(Connection& connection) noexcept;
 
     /// Announces the number of posted receives to the future peer.
-    void advertise(Connection& connection) noexcept;
-    void withdraw_credits() noexcept;
+    void advertise(Connection& connection) noexcept {
+        const BiasedLock::SlowPathGuard lock(receive_.lock());
+        receive_.advertise(connection);
+    }
+    void withdraw_credits() noexcept {
+        const BiasedLock::SlowPathGuard lock(receive_.lock());
+        receive_.withdraw_credits();
+    }
 
     /// Starts to use an open connection.
     void establish(std::shared_ptr<Connection> connection) noexcept;
 
     /// Ends a connection attempt and reports the event to the observer.
-    void connecting_finished(const ConnectionEvent& event) noexcept;
+    void connecting_finished(const ConnectionEvent& event) noexcept {
+        attempt_.reset();
+        observer_.on_connection_event(event);
+    }
 
 private:
     friend EndpointBase;
@@ -76,7 +85,11 @@ private:
     [[nodiscard]] std::shared_ptr<Connection> end_connection(bool on_purpose, bool reject_receives,
                                                              CompletionCode in_flight) noexcept;
     void leave(bool fails) noexcept;
-    void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false) noexcept;
+    void broke(const ConnectionEvent& event, CompletionCode in_flight, bool on_purpose = false) noexcept {
+        (void)end_connection(on_purpose, true, in_flight);
+        broken_ = true;
+        observer_.on_connection_event(event);
+    }
 
     SendQueue send_;
     ReceiveQueue receive_;

@@ -105,12 +105,6 @@ void CompletionQueue::push(const Completion& completion, const std::shared_ptr<W
     }
 }
 
-bool CompletionQueue::has_room() noexcept {
-    const bool room = items_.size() + reserved_ < capacity_;
-    if (!room) waits_for_room_ = true;
-    return room;
-}
-
 void CompletionQueue::disarm() noexcept {
     armed_ = false;
     node_.agent().sleep_ends();

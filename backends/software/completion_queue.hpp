@@ -47,7 +47,11 @@ public:
 
     /// Reports whether push() has room. If not, connections that wait for room are resumed when a consumer has taken
     /// completions.
-    bool has_room() noexcept;
+    bool has_room() noexcept {
+        const bool room = items_.size() + reserved_ < capacity_;
+        if (!room) waits_for_room_ = true;
+        return room;
+    }
 
     /// Keep a place for a completion that will come. There is room; give_back() precedes its push().
     void keep_place() noexcept { ++reserved_; }

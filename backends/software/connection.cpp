@@ -52,11 +52,6 @@ void Connection::release() noexcept {
     forget_held();
 }
 
-void Connection::forget_held() noexcept {
-    held_ = {};
-    held_begin_ = 0;
-}
-
 void Connection::lose(const char* why) noexcept {
     log(LogLevel::Warning, "%s: a peer %s", node_.transport().name(), why);
     if (owner_ != nullptr) owner_->request_break();
@@ -108,12 +103,6 @@ void Connection::was_sent(const FrameHeader& header) noexcept {
     if (!is_blocked_) taken_ = sent_;
     unconfirmed_bytes_ += size_of(header);
     sizes_.push(static_cast<std::uint32_t>(size_of(header)));
-}
-
-bool Connection::has_room(std::size_t frames) noexcept {
-    const bool has = sizes_.reserve(sizes_.size() + frames);
-    if (!has) lack_memory();
-    return has;
 }
 
 bool Connection::send(FrameHeader header, std::span<const std::byte> payload) noexcept {

@@ -152,11 +152,18 @@ private:
     void confirm(std::uint32_t count) noexcept;
     bool handle(const Frame& frame) noexcept;
     void handle_held() noexcept;
-    void forget_held() noexcept;
+    void forget_held() noexcept {
+        held_ = {};
+        held_begin_ = 0;
+    }
     void hold(const Frame& frame, bool last) noexcept;
     void finished(const FrameHeader& header) noexcept;
     void lack_memory() noexcept;
-    bool has_room(std::size_t frames) noexcept;
+    bool has_room(std::size_t frames) noexcept {
+        const bool has = sizes_.reserve(sizes_.size() + frames);
+        if (!has) lack_memory();
+        return has;
+    }
     bool may_send(const FrameHeader& header, std::uint32_t ahead_requests = 0,
                   std::uint64_t ahead_bytes = 0) const noexcept;
     void was_sent(const FrameHeader& header) noexcept;

@@ -55,11 +55,6 @@ bool Endpoint::may_use(const Sge& sge, std::uint64_t bytes, bool written) const 
            region->covers(reinterpret_cast<std::uint64_t>(sge.address), bytes);
 }
 
-bool Endpoint::has_file(std::uint32_t key) const noexcept {
-    const RegionView* region = node_.regions().find(key);
-    return region != nullptr && region->has_file();
-}
-
 Status Endpoint::modify(const EndpointAttributes& attributes, const backend::ProtectionDomain& domain) noexcept {
     const Node::Guard guard(node_);
     if (!is_idle()) return {Code::InvalidState, "the attributes can be changed only while the endpoint is idle"};
@@ -78,11 +73,6 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     });
     if (!status.ok() && connection_ != nullptr) std::exchange(connection_, nullptr)->end(true, CompletionCode::Success);
     return status;
-}
-
-void Endpoint::attempt_failed(const ConnectionEvent& event) noexcept {
-    connection_.reset();
-    observer_.on_connection_event(event);
 }
 
 void Endpoint::establish(std::shared_ptr<Connection> connection, const ConnectionEvent& event) noexcept {
@@ -114,12 +104,6 @@ bool Endpoint::handle(const Frame& frame) noexcept {
     if (breaking_) return false;  // the request that was refused does not count as executed
     if (!done) node_.wait_for_consumer(connection_);
     return done;
-}
-
-std::size_t Endpoint::find_destination(const FrameHeader& header, std::span<iovec> pieces) noexcept {
-    if (breaking_) return 0;
-    return header.kind == FrameKind::Data ? send_.find_destination(header, pieces)
-                                          : receive_.find_destination(header, pieces);
 }
 
 void Endpoint::has_placed(const FrameHeader& header) noexcept {
@@ -161,11 +145,6 @@ void Endpoint::broke(const ConnectionEvent& event, CompletionCode in_flight, boo
     end_connection(on_purpose, true, in_flight, refused);
     broken_ = true;
     observer_.on_connection_event(event);
-}
-
-void Endpoint::request_break() noexcept {
-    if (!is_connected() || std::exchange(breaking_, true)) return;
-    request_end();
 }
 
 void Endpoint::end() noexcept {

@@ -33,10 +33,16 @@ public:
     std::uint32_t connection_number() const noexcept { return connection_->number(); }
     /// Checks access to the first `bytes` bytes of an SGE.
     bool may_use(const Sge& sge, std::uint64_t bytes, bool written) const noexcept;
-    bool has_file(std::uint32_t key) const noexcept;
+    bool has_file(std::uint32_t key) const noexcept {
+        const RegionView* region = node_.regions().find(key);
+        return region != nullptr && region->has_file();
+    }
 
     /// Called after an error that ends the connection. The queues stop; end() follows.
-    void request_break() noexcept;
+    void request_break() noexcept {
+        if (!is_connected() || std::exchange(breaking_, true)) return;
+        request_end();
+    }
     bool is_breaking() const noexcept { return breaking_; }
     /// Makes the node call end().
     void request_end() noexcept {
@@ -49,7 +55,11 @@ public:
     /// Executes a request or handles a response. Returns false if it has to wait.
     bool handle(const Frame& frame) noexcept;
     /// See Connection.
-    std::size_t find_destination(const FrameHeader& header, std::span<iovec> pieces) noexcept;
+    std::size_t find_destination(const FrameHeader& header, std::span<iovec> pieces) noexcept {
+        if (breaking_) return 0;
+        return header.kind == FrameKind::Data ? send_.find_destination(header, pieces)
+                                              : receive_.find_destination(header, pieces);
+    }
     void has_placed(const FrameHeader& header) noexcept;
     void progress() noexcept { send_.progress(); }
     /// Starts to use an open connection, and reports the event.
@@ -61,7 +71,10 @@ public:
     void peer_ended(Connection& connection, bool on_purpose, CompletionCode refused = CompletionCode::Success) noexcept;
 
     /// The attempt to connect has ended. Reports the event.
-    void attempt_failed(const ConnectionEvent& event) noexcept;
+    void attempt_failed(const ConnectionEvent& event) noexcept {
+        connection_.reset();
+        observer_.on_connection_event(event);
+    }
 
 private:
     friend EndpointBase;

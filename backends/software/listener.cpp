@@ -35,12 +35,6 @@ ConnectionRequest::~ConnectionRequest() {
     }
 }
 
-void ConnectionRequest::drop() noexcept {
-    if (link_ == nullptr) return;
-    link_->drop(requester());
-    leave();
-}
-
 void ConnectionRequest::leave() noexcept {
     if (link_ == nullptr) return;
     link_->remove(*this);
@@ -134,11 +128,6 @@ Listener::~Listener() {
     for (const auto& request : requests_) (void)request->answer(NoListener{});
     requests_.clear();
     port->remove(*this);
-}
-
-int Listener::fd() const noexcept {
-    const Node::Guard guard(*node_);
-    return flag_.fd();
 }
 
 Status Listener::add(const std::shared_ptr<Link>& link, const Connect& message) {

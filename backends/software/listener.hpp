@@ -64,7 +64,11 @@ private:
         const Node::Guard guard(*node_);
         return answer(message);
     }
-    void drop() noexcept;
+    void drop() noexcept {
+        if (link_ == nullptr) return;
+        link_->drop(requester());
+        leave();
+    }
     void leave() noexcept;
 
     const std::shared_ptr<Node> node_;
@@ -119,7 +123,10 @@ public:
                                                              Sharing sharing);
     ~Listener() override;
 
-    int fd() const noexcept override;
+    int fd() const noexcept override {
+        const Node::Guard guard(*node_);
+        return flag_.fd();
+    }
     Result<Owned<viaduct::ConnectionRequest>> next_request() noexcept override;
 
     const Service& service() const noexcept { return service_; }

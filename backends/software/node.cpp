@@ -4,7 +4,6 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 
 #include "backends/software/endpoint.hpp"
@@ -71,11 +70,6 @@ Result<std::shared_ptr<Node>> Nodes::open(const HostAddress& host,
     return node;
 }
 
-bool Nodes::any() noexcept {
-    const LockGuard lock(mutex_);
-    return !std::ranges::all_of(nodes_, [](const auto& node) { return node.expired(); });
-}
-
 Result<std::shared_ptr<Node>> Node::create(const HostAddress& host, std::unique_ptr<Transport> transport) {
     std::shared_ptr<Node> node(new Node(host, std::move(transport)));
     node->links_fd_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
@@ -116,12 +110,6 @@ Node::~Node() {
     links_.clear();
 }
 
-/// Whether the peers have what this side has sent last.
-bool Node::has_finished() noexcept {
-    return closing_.empty() &&
-           std::ranges::all_of(links_, [](const auto& entry) { return entry.second->has_sent_all(); });
-}
-
 // ---- Progress ----------------------------------------------------------------------------------------------------
 
 bool Node::may_hold(Link& link) noexcept {
@@ -160,16 +148,6 @@ bool Node::progress() noexcept {
     if (owing_.empty()) return arrived;
     if (!arrived || ++rounds_owing_ >= max_rounds_owing) acknowledge();
     return arrived;
-}
-
-void Node::poll() noexcept {
-    const Guard guard(*this);
-    poll_as_consumer();
-}
-
-void Node::stop_polling() noexcept {
-    const Guard guard(*this);
-    agent_->take_over();
 }
 
 void Node::poll_as_consumer() noexcept {
@@ -299,21 +277,6 @@ Result<std::uint32_t> Node::add(const std::shared_ptr<Connection>& connection) {
     free_numbers_.pop_back();
     connections_[number] = connection.get();
     return number;
-}
-
-void Node::remove(std::uint32_t number) noexcept {
-    connections_[number] = nullptr;
-    free_numbers_.push_back(number);
-}
-
-std::shared_ptr<Connection> Node::find(std::uint32_t number) noexcept {
-    Connection* found = number < connections_.size() ? connections_[number] : nullptr;
-    return found == nullptr ? nullptr : std::static_pointer_cast<Connection>(found->weak_from_this().lock());
-}
-
-std::shared_ptr<Connection> Node::find(std::uint32_t number, const Link& link) noexcept {
-    auto found = find(number);
-    return found != nullptr && found->link() == &link ? found : nullptr;
 }
 
 void Node::end_connections() noexcept {

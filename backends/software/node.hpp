@@ -3,6 +3,7 @@
 // share one lock.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <list>
 #include <map>
@@ -51,8 +52,14 @@ public:
     const HostAddress& host() const noexcept { return host_; }
 
     // For threads that wait for events.
-    void poll() noexcept override;
-    void stop_polling() noexcept override;
+    void poll() noexcept override {
+        const Guard guard(*this);
+        poll_as_consumer();
+    }
+    void stop_polling() noexcept override {
+        const Guard guard(*this);
+        agent_->take_over();
+    }
 
     // The lock must be held for the functions below.
     Transport& transport() noexcept { return *transport_; }
@@ -104,10 +111,19 @@ public:
 
     /// Gives a connection a number. NoResources: all are in use. Throws std::bad_alloc.
     Result<std::uint32_t> add(const std::shared_ptr<Connection>& connection);
-    void remove(std::uint32_t number) noexcept;
+    void remove(std::uint32_t number) noexcept {
+        connections_[number] = nullptr;
+        free_numbers_.push_back(number);
+    }
     /// The connection of a number, if it is over this link.
-    std::shared_ptr<Connection> find(std::uint32_t number, const Link& link) noexcept;
-    std::shared_ptr<Connection> find(std::uint32_t number) noexcept;
+    std::shared_ptr<Connection> find(std::uint32_t number, const Link& link) noexcept {
+        auto found = find(number);
+        return found != nullptr && found->link() == &link ? found : nullptr;
+    }
+    std::shared_ptr<Connection> find(std::uint32_t number) noexcept {
+        Connection* found = number < connections_.size() ? connections_[number] : nullptr;
+        return found == nullptr ? nullptr : std::static_pointer_cast<Connection>(found->weak_from_this().lock());
+    }
 
     /// Calls Connection::resume() when resume_waiting() is called: a receive was posted, or a completion queue has
     /// room.
@@ -138,7 +154,11 @@ public:
 
 private:
     Node(const HostAddress& host, std::unique_ptr<Transport> transport);
-    bool has_finished() noexcept;
+    /// Whether the peers have what this side has sent last.
+    bool has_finished() noexcept {
+        return closing_.empty() &&
+               std::ranges::all_of(links_, [](const auto& entry) { return entry.second->has_sent_all(); });
+    }
     void end_connections() noexcept;
     bool work_on_ready_links() noexcept;
     void prefer(Link& link) noexcept {
@@ -187,7 +207,10 @@ public:
                                        const std::function<Result<std::unique_ptr<Transport>>()>& create);
 
     /// Whether there are any.
-    bool any() noexcept;
+    bool any() noexcept {
+        const LockGuard lock(mutex_);
+        return !std::ranges::all_of(nodes_, [](const auto& node) { return node.expired(); });
+    }
 
 private:
     static void forget_all(void* nodes) noexcept {

@@ -280,9 +280,4 @@ bool ReceiveQueue::refuse_request(const FrameHeader& header, CompletionCode code
                               .kind = FrameKind::Refused});
 }
 
-bool ReceiveQueue::violate(const char* how) noexcept {
-    connection_->lose(how);
-    return false;
-}
-
 }  // namespace viaduct::software

@@ -104,7 +104,11 @@ private:
     bool refuse_request(const FrameHeader& header, CompletionCode code) noexcept;
     bool refuse_access(const FrameHeader& header, RemoteUse use, CompletedOperation operation,
                        std::uint64_t bytes) noexcept;
-    bool violate(const char* how) noexcept;  ///< ends the connection and returns false
+    /// Ends the connection and returns false.
+    bool violate(const char* how) noexcept {
+        connection_->lose(how);
+        return false;
+    }
 
     Endpoint& endpoint_;
     CompletionQueue& completions_;

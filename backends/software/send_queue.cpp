@@ -101,12 +101,6 @@ void SendQueue::take_answer(support::ExecutedSend& executed) noexcept {
     fetches_.pop();
 }
 
-void SendQueue::attach(Connection& connection) noexcept {
-    connection_ = &connection;
-    completed_ = 0;
-    end_drain();
-}
-
 /// The refused request is the one after those that the peer has executed. It may be complete, as those are that need no
 /// confirmation. Then it is not the oldest one without an answer.
 void SendQueue::detach(CompletionCode in_flight, CompletionCode refused) noexcept {
@@ -211,12 +205,6 @@ SendQueue::Outcome SendQueue::ask(Operation& operation) noexcept {
 }
 
 // ---- Answers -----------------------------------------------------------------------------------------------------
-
-SendQueue::Fetch* SendQueue::oldest_fetch() noexcept {
-    for (std::size_t i = 0; i < fetches_.size(); ++i)
-        if (!fetches_[i].done) return &fetches_[i];
-    return nullptr;
-}
 
 bool SendQueue::take_data(const Frame& frame) noexcept {
     Fetch* const fetch = oldest_fetch();

@@ -30,7 +30,11 @@ public:
     /// Continues what had to wait, and completes what has been answered.
     void progress() noexcept;
 
-    void attach(Connection& connection) noexcept;
+    void attach(Connection& connection) noexcept {
+        connection_ = &connection;
+        completed_ = 0;
+        end_drain();
+    }
 
     /// Executes the requests that are queued now, but no later ones, and notifies the endpoint when that is done.
     void drain() noexcept { (void)begin_drain(); }
@@ -102,7 +106,11 @@ private:
     Outcome ask(Operation& operation) noexcept;
     CompletionCode check(const Operation& operation) noexcept;
     bool is_confirmed(const SendRequest& request) const noexcept;
-    Fetch* oldest_fetch() noexcept;
+    Fetch* oldest_fetch() noexcept {
+        for (std::size_t i = 0; i < fetches_.size(); ++i)
+            if (!fetches_[i].done) return &fetches_[i];
+        return nullptr;
+    }
     bool has_memory(const Fetch& fetch) const noexcept;
 
     Endpoint& endpoint_;

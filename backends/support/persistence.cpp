@@ -128,11 +128,6 @@ void Persistence::persist(const Mapping& mapping, std::uint64_t address, std::ui
     }
 }
 
-void Persistence::lose_unflushed() noexcept {
-    const LockGuard lock(mutex_);
-    lose_unflushed_locked();
-}
-
 void Persistence::lose_unflushed_locked() noexcept {
     for (const Mapping& mapping : mappings_) lose_words(mapping);
 }

@@ -40,7 +40,10 @@ public:
     void flush(std::uint64_t address, std::uint64_t length) noexcept;
 
     /// Leaves in the files what was flushed, and each other 8-byte word or what was persistent there before, by chance.
-    void lose_unflushed() noexcept;
+    void lose_unflushed() noexcept {
+        const LockGuard lock(mutex_);
+        lose_unflushed_locked();
+    }
 
 private:
     static constexpr std::uint64_t page_bytes = 4096;

@@ -134,11 +134,6 @@ void Reactor::call_at(const Deadline& deadline, ReactorClient& client) {
     wake();
 }
 
-void Reactor::cancel(ReactorClient& client) noexcept {
-    const LockGuard lock(mutex_);
-    remove_call(client);
-}
-
 /// Compares owners, which a client still has in its destructor.
 void Reactor::remove_call(ReactorClient& client) noexcept {
     const std::weak_ptr<ReactorClient> self = client.weak_from_this();

@@ -94,7 +94,10 @@ public:
     void call_at(const Deadline& deadline, ReactorClient& client);
 
     /// Takes the call back, if it is still to come. The client may be in its destructor.
-    void cancel(ReactorClient& client) noexcept;
+    void cancel(ReactorClient& client) noexcept {
+        const LockGuard lock(mutex_);
+        remove_call(client);
+    }
 
     /// See backend::Device::watch(). No lock of the backend is held during the calls. Busy: another descriptor is
     /// watched.

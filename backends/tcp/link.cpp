@@ -188,12 +188,6 @@ void Link::fail(const Status& why) noexcept {
     if (state_ == State::Closed) node_.forget(*this);
 }
 
-void Link::evict(const Status& why) noexcept {
-    const auto keep = self();
-    fail(why);
-    if (state_ == State::Leaving) abandon();
-}
-
 void Link::close() noexcept {
     if (is_closed()) return;
     const auto keep = self();

@@ -53,7 +53,11 @@ public:
     void fail(const Status& why) noexcept;
 
     /// The same, and closes the socket at once, even if the peer may not learn why then.
-    void evict(const Status& why) noexcept;
+    void evict(const Status& why) noexcept {
+        const auto keep = self();
+        fail(why);
+        if (state_ == State::Leaving) abandon();
+    }
 
 private:
     friend class Transport;

@@ -84,9 +84,4 @@ void Port::on_readable(int) noexcept {
     if (continues.ok()) node_.agent().pause(socket_.get(), true);
 }
 
-void Port::on_deadline() noexcept {
-    if (!reserve_) reserve_descriptor();
-    node_.agent().pause(socket_.get(), false);
-}
-
 }  // namespace viaduct::tcp

@@ -26,7 +26,10 @@ public:
 private:
     friend class Transport;
     void on_readable(int) noexcept override;
-    void on_deadline() noexcept override;
+    void on_deadline() noexcept override {
+        if (!reserve_) reserve_descriptor();
+        node_.agent().pause(socket_.get(), false);
+    }
     /// The system would reset those that are not accepted.
     void closes() noexcept override { (void)greet_clients(Socket::backlog); }
     Status greet_clients(int count, bool refuses = false) noexcept;

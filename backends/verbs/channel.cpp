@@ -40,12 +40,6 @@ int Channel::fd() const noexcept {
     return watched_.get();
 }
 
-void Channel::attach() {
-    const LockGuard lock(mutex_);
-    events_.reserve(queues_ + 1);
-    ++queues_;
-}
-
 void Channel::detach(const CompletionQueue& queue) noexcept {
     const LockGuard lock(mutex_);
     collect();
@@ -76,11 +70,6 @@ void Channel::collect() noexcept {
 void Channel::push(CompletionQueue& queue) noexcept {
     if (std::ranges::find(events_, &queue) == events_.end()) events_.push_back(&queue);  // attach() made room
     readable_.set(true);
-}
-
-void Channel::leave(CompletionQueue& queue) noexcept {
-    const LockGuard lock(mutex_);
-    push(queue);
 }
 
 Status Channel::take_back(const CompletionQueue& queue) noexcept {

@@ -28,11 +28,18 @@ public:
     ibv_comp_channel* hardware() const noexcept { return hardware_.get(); }
 
     /// Makes room for the event of one more queue. Throws std::bad_alloc.
-    void attach();
+    void attach() {
+        const LockGuard lock(mutex_);
+        events_.reserve(queues_ + 1);
+        ++queues_;
+    }
     void detach(const CompletionQueue& queue) noexcept;
 
     /// Leaves an event that the hardware does not report.
-    void leave(CompletionQueue& queue) noexcept;
+    void leave(CompletionQueue& queue) noexcept {
+        const LockGuard lock(mutex_);
+        push(queue);
+    }
 
     /// Removes pending events of the queue. Unreachable: no more will come, because the device was removed.
     Status take_back(const CompletionQueue& queue) noexcept;

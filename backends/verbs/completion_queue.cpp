@@ -273,11 +273,6 @@ void CompletionQueue::detach(std::uint32_t number, const SharedReceiveQueue& sha
     shares_.erase(found);
 }
 
-void CompletionQueue::attach(WorkQueue& queue) {
-    const LockGuard lock(mutex_);
-    queues_.push_back(&queue);
-}
-
 void CompletionQueue::forget(const WorkQueue& queue, std::uint32_t places) noexcept {
     const LockGuard lock(mutex_);
     release(places);

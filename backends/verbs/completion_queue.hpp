@@ -60,7 +60,10 @@ public:
     Status make_places(const SharedReceiveQueue& shared, std::uint32_t depth) noexcept;
 
     /// Registers a work queue. Throws std::bad_alloc.
-    void attach(WorkQueue& queue);
+    void attach(WorkQueue& queue) {
+        const LockGuard lock(mutex_);
+        queues_.push_back(&queue);
+    }
 
     /// Called when a work queue is destroyed. Its completions stay; its places are released.
     void forget(const WorkQueue& queue, std::uint32_t places) noexcept;

@@ -267,12 +267,6 @@ bool Endpoint::probe(Link& link) noexcept {
     return false;
 }
 
-void Endpoint::resume_peer_to_peer(bool nobody) noexcept {
-    link_.reset();
-    state_ = State::PeerToPeer;
-    peer_connector_->on_refusal(nobody);
-}
-
 void Endpoint::accept_peer(CmEvent& request, const Handshake& handshake) noexcept try {
     const ConnectParameters mine = peer_connector_->parameters();
     const Status agreement = compatible(attributes_, handshake.attributes);
@@ -432,11 +426,6 @@ void Endpoint::lose_stopped() noexcept {
     }
 }
 
-CompletionCode Endpoint::failure() noexcept {
-    const CompletionCode of_send = send_.failure();
-    return of_send != CompletionCode::Success ? of_send : receive_.failure();
-}
-
 void Endpoint::on_hardware_event(ibv_event_type type) noexcept {
     if (type == IBV_EVENT_COMM_EST) {
         if (link_ != nullptr) (void)rdma_notify(link_->id(), IBV_EVENT_COMM_EST);
@@ -486,19 +475,6 @@ bool Endpoint::stop_before_loss() noexcept try {
     return true;
 } catch (const std::bad_alloc&) {
     return false;
-}
-
-void Endpoint::report_loss() noexcept {
-    const ConnectionEvent event = *loss_;
-    end_connection(State::Broken);
-    observer_.on_connection_event(event);
-}
-
-/// The queue pair has stopped and has returned what it had taken.
-void Endpoint::on_last_receive() noexcept {
-    has_returned_receive_ = true;
-    changed_.notify_all();
-    if (loss_) report_loss();
 }
 
 }  // namespace viaduct::verbs

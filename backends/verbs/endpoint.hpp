@@ -110,7 +110,11 @@ private:
     void on_response(const CmEvent& event) noexcept;
     void on_refusal(const CmEvent& event) noexcept;
     void on_repetition(const CmEvent& event) noexcept;
-    void resume_peer_to_peer(bool nobody) noexcept;
+    void resume_peer_to_peer(bool nobody) noexcept {
+        link_.reset();
+        state_ = State::PeerToPeer;
+        peer_connector_->on_refusal(nobody);
+    }
     void confirm() noexcept;
     void check_drain() noexcept;
     void schedule_drain_check() noexcept;
@@ -122,10 +126,22 @@ private:
     }
     void leave(State next) noexcept;
     bool stop_before_loss() noexcept;
-    void report_loss() noexcept;
-    void on_last_receive() noexcept;
+    void report_loss() noexcept {
+        const ConnectionEvent event = *loss_;
+        end_connection(State::Broken);
+        observer_.on_connection_event(event);
+    }
+    /// The queue pair has stopped and has returned what it had taken.
+    void on_last_receive() noexcept {
+        has_returned_receive_ = true;
+        changed_.notify_all();
+        if (loss_) report_loss();
+    }
     /// Returns how a request of this connection failed, or Success.
-    CompletionCode failure() noexcept;
+    CompletionCode failure() noexcept {
+        const CompletionCode of_send = send_.failure();
+        return of_send != CompletionCode::Success ? of_send : receive_.failure();
+    }
     void on_disconnect() noexcept;
     void end_connection(State next) noexcept;
 

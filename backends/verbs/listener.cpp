@@ -46,11 +46,6 @@ Request::~Request() {
     link_.reset();
 }
 
-bool Request::given_up() noexcept {
-    if (link_ != nullptr && !is_pending(link_->id())) link_.reset();
-    return link_ == nullptr;
-}
-
 Status Request::accept(backend::Endpoint& endpoint, const PrivateData& private_data) noexcept {
     return support::guarded([&]() -> Status {
         const LockGuard lock(nic_->control());
@@ -198,11 +193,6 @@ void Listener::add(CmEvent& event, const Handshake& handshake) {
     std::list<std::unique_ptr<Request>> added(1);
     added.front() = std::make_unique<Request>(nic_, std::move(event), handshake);
     requests_.splice(requests_.end(), added);
-    readable_.set(true);
-}
-
-void Listener::lose_port() noexcept {
-    listening_ = false;
     readable_.set(true);
 }
 

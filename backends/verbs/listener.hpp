@@ -37,7 +37,10 @@ public:
     void redirect(const Service&) noexcept override {}  // an answer has no room for it
 
     // The control lock must be held.
-    bool given_up() noexcept;
+    bool given_up() noexcept {
+        if (link_ != nullptr && !is_pending(link_->id())) link_.reset();
+        return link_ == nullptr;
+    }
     Status refuse(Handshake answer) noexcept;
 
 private:
@@ -94,7 +97,10 @@ public:
     std::uint64_t service() const noexcept { return service_; }
     bool has_room() noexcept;
     void add(CmEvent& event, const Handshake& handshake);
-    void lose_port() noexcept;
+    void lose_port() noexcept {
+        listening_ = false;
+        readable_.set(true);
+    }
 
 private:
     Listener(std::shared_ptr<Nic> nic, const Service& service)

@@ -76,16 +76,4 @@ Status QueuePair::make_ready(rdma_cm_id* id, const ConnectionTerms& terms) noexc
     return change(attributes, mask);
 }
 
-void QueuePair::stop() noexcept {
-    ibv_qp_attr attributes{.qp_state = IBV_QPS_ERR};
-    // Fails only if the device was removed, and then the queue pair has stopped.
-    (void)ibv_modify_qp(queue_pair_.get(), &attributes, IBV_QP_STATE);
-}
-
-bool QueuePair::has_stopped() const noexcept {
-    ibv_qp_attr attributes{};
-    ibv_qp_init_attr init{};
-    return ibv_query_qp(queue_pair_.get(), &attributes, IBV_QP_STATE, &init) != 0 || attributes.qp_state == IBV_QPS_ERR;
-}
-
 }  // namespace viaduct::verbs

@@ -52,8 +52,17 @@ public:
     /// peer has given up.
     Status make_ready(rdma_cm_id* id, const ConnectionTerms& terms) noexcept;
 
-    void stop() noexcept;
-    bool has_stopped() const noexcept;
+    void stop() noexcept {
+        ibv_qp_attr attributes{.qp_state = IBV_QPS_ERR};
+        // Fails only if the device was removed, and then the queue pair has stopped.
+        (void)ibv_modify_qp(queue_pair_.get(), &attributes, IBV_QP_STATE);
+    }
+    bool has_stopped() const noexcept {
+        ibv_qp_attr attributes{};
+        ibv_qp_init_attr init{};
+        return ibv_query_qp(queue_pair_.get(), &attributes, IBV_QP_STATE, &init) != 0 ||
+               attributes.qp_state == IBV_QPS_ERR;
+    }
 
 private:
     QueuePair(QueuePairOwner queue_pair, bool reliable, std::uint32_t inline_bytes) noexcept

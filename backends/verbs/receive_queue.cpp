@@ -157,10 +157,4 @@ Status ReceiveQueue::post_buffered() noexcept {
     return {};
 }
 
-void ReceiveQueue::flush_buffered() noexcept {
-    for (const BufferedReceive& kept : buffered_)
-        complete_now(kept.context, CompletedOperation::Receive, CompletionCode::Flushed);
-    buffered_.clear();
-}
-
 }  // namespace viaduct::verbs

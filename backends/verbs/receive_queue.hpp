@@ -32,7 +32,11 @@ public:
 
     /// Posts the buffered receives to the hardware.
     Status post_buffered() noexcept VIADUCT_REQUIRES(mutex());
-    void flush_buffered() noexcept VIADUCT_REQUIRES(mutex());
+    void flush_buffered() noexcept VIADUCT_REQUIRES(mutex()) {
+        for (const BufferedReceive& kept : buffered_)
+            complete_now(kept.context, CompletedOperation::Receive, CompletionCode::Flushed);
+        buffered_.clear();
+    }
 
 private:
     struct BufferedReceive {

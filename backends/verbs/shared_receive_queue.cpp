@@ -58,20 +58,9 @@ void SharedReceiveQueue::free(Slot& slot) noexcept {
     queue.free_.push_back(&shared);
 }
 
-std::uint32_t SharedReceiveQueue::known_outstanding() const noexcept {
-    const LockGuard lock(free_mutex_);
-    return static_cast<std::uint32_t>(slots_.size() - free_.size());
-}
-
 /// Receives of arrived messages are known to be used only when their completions are polled.
 void SharedReceiveQueue::poll_completions() const noexcept {
     for (const auto& [queue, endpoints] : completions_) queue->progress();
-}
-
-bool SharedReceiveQueue::make_room() noexcept {
-    if (known_outstanding() < depth_) return true;
-    poll_completions();
-    return known_outstanding() < depth_;
 }
 
 SharedReceiveQueue::SharedSlot& SharedReceiveQueue::take_slot() {
@@ -115,11 +104,6 @@ Status SharedReceiveQueue::post(const ReceiveRequest& request) {
     return {};
 }
 
-Status SharedReceiveQueue::change(ibv_srq_attr attributes, ibv_srq_attr_mask what) noexcept {
-    const int error = ibv_modify_srq(hardware_.get(), &attributes, what);
-    return error == 0 ? Status() : Status::from_errno(error, "ibv_modify_srq");
-}
-
 Status SharedReceiveQueue::arm_limit(std::uint32_t limit) noexcept {
     const LockGuard lock(mutex_);
     if (const Status status = change({.srq_limit = limit}, IBV_SRQ_LIMIT); !status.ok()) return status;
@@ -159,12 +143,6 @@ Status SharedReceiveQueue::resize(std::uint32_t depth) noexcept {
         depth_ = depth;
         return {};
     });
-}
-
-std::uint32_t SharedReceiveQueue::outstanding() const noexcept {
-    const LockGuard lock(mutex_);
-    poll_completions();
-    return known_outstanding();
 }
 
 }  // namespace viaduct::verbs

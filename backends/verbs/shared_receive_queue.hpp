@@ -26,7 +26,11 @@ public:
     Status post_receive(std::span<const ReceiveRequest> requests, std::size_t& posted) noexcept override;
     Status arm_limit(std::uint32_t limit) noexcept override;
     Status resize(std::uint32_t depth) noexcept override;
-    std::uint32_t outstanding() const noexcept override;
+    std::uint32_t outstanding() const noexcept override {
+        const LockGuard lock(mutex_);
+        poll_completions();
+        return known_outstanding();
+    }
 
     ibv_srq* get() const noexcept { return hardware_.get(); }
 
@@ -49,11 +53,21 @@ private:
     SharedReceiveQueue(Device& device, std::uint32_t depth, std::uint64_t context)
         : device_(device), context_(context), depth_(depth) {}
     Status post(const ReceiveRequest& request) VIADUCT_REQUIRES(mutex_);
-    bool make_room() noexcept VIADUCT_REQUIRES(mutex_);
+    bool make_room() noexcept VIADUCT_REQUIRES(mutex_) {
+        if (known_outstanding() < depth_) return true;
+        poll_completions();
+        return known_outstanding() < depth_;
+    }
     SharedSlot& take_slot();
-    std::uint32_t known_outstanding() const noexcept;
+    std::uint32_t known_outstanding() const noexcept {
+        const LockGuard lock(free_mutex_);
+        return static_cast<std::uint32_t>(slots_.size() - free_.size());
+    }
     void poll_completions() const noexcept VIADUCT_REQUIRES(mutex_);
-    Status change(ibv_srq_attr attributes, ibv_srq_attr_mask what) noexcept;
+    Status change(ibv_srq_attr attributes, ibv_srq_attr_mask what) noexcept {
+        const int error = ibv_modify_srq(hardware_.get(), &attributes, what);
+        return error == 0 ? Status() : Status::from_errno(error, "ibv_modify_srq");
+    }
     void report_limit() noexcept VIADUCT_REQUIRES(mutex_);
 
     Device& device_;

@@ -13,11 +13,6 @@ Result<WindowTable::Number> WindowTable::add(ibv_pd* domain, ibv_mw_type type) {
     return ++last_;
 }
 
-std::uint32_t WindowTable::key(Number number) const noexcept {
-    const LockGuard lock(mutex_);
-    return windows_.find(number)->second.hardware->rkey;
-}
-
 bool WindowTable::is_bindable(Number number, const ibv_qp& queue_pair) const noexcept {
     const LockGuard lock(mutex_);
     const auto found = windows_.find(number);
@@ -62,12 +57,6 @@ void WindowTable::finish(Number number, bool success) noexcept {
     if (--window.pending == 0 && window.release_requested) windows_.erase(found);
 }
 
-std::uint32_t WindowTable::binding_queue_pair(Number number) const noexcept {
-    const LockGuard lock(mutex_);
-    const auto found = windows_.find(number);
-    return found == windows_.end() || found->second.pending == 0 ? 0 : found->second.queue_pair;
-}
-
 void WindowTable::release_when_done(Number number) noexcept {
     const LockGuard lock(mutex_);
     const auto found = windows_.find(number);
@@ -76,23 +65,12 @@ void WindowTable::release_when_done(Number number) noexcept {
     if (found->second.pending == 0) windows_.erase(found);
 }
 
-void WindowTable::remove(Number number) noexcept {
-    const LockGuard lock(mutex_);
-    windows_.erase(number);
-}
-
 void WindowTable::remove_those_of(const ibv_qp& queue_pair) noexcept {
     const LockGuard lock(mutex_);
     std::erase_if(windows_, [&](const auto& item) {
         const Window& window = item.second;
         return window.hardware->type == IBV_MW_TYPE_2 && window.queue_pair == queue_pair.qp_num;
     });
-}
-
-void WindowTable::remove_released(const ibv_mr& region) noexcept {
-    const LockGuard lock(mutex_);
-    std::erase_if(windows_,
-                  [&](const auto& item) { return item.second.release_requested && item.second.region == &region; });
 }
 
 Result<std::unique_ptr<MemoryWindow>> MemoryWindow::create(std::shared_ptr<Nic> nic, const ProtectionDomain& domain,

@@ -25,7 +25,10 @@ public:
 
     /// Throws std::bad_alloc.
     Result<Number> add(ibv_pd* domain, ibv_mw_type type);
-    std::uint32_t key(Number number) const noexcept;
+    std::uint32_t key(Number number) const noexcept {
+        const LockGuard lock(mutex_);
+        return windows_.find(number)->second.hardware->rkey;
+    }
 
     /// Reports whether the hardware's key is the one that libibverbs knows, so that the next bind will be accepted.
     bool is_bindable(Number number, const ibv_qp& queue_pair) const noexcept;
@@ -35,15 +38,26 @@ public:
     void finish(Number number, bool success) noexcept;
 
     /// Returns the number of the queue pair in which a bind is in progress, or 0.
-    std::uint32_t binding_queue_pair(Number number) const noexcept;
+    std::uint32_t binding_queue_pair(Number number) const noexcept {
+        const LockGuard lock(mutex_);
+        const auto found = windows_.find(number);
+        return found == windows_.end() || found->second.pending == 0 ? 0 : found->second.queue_pair;
+    }
 
     /// Destroys a window now or, if a bind is in progress, when that completes.
     void release_when_done(Number number) noexcept;
 
     /// Destroys the windows that wait for the completion of a bind to a region, which could not be destroyed before
     /// them.
-    void remove_released(const ibv_mr& region) noexcept;
-    void remove(Number number) noexcept;
+    void remove_released(const ibv_mr& region) noexcept {
+        const LockGuard lock(mutex_);
+        std::erase_if(windows_,
+                      [&](const auto& item) { return item.second.release_requested && item.second.region == &region; });
+    }
+    void remove(Number number) noexcept {
+        const LockGuard lock(mutex_);
+        windows_.erase(number);
+    }
 
     /// Destroys the windows that belong to a queue pair, which cannot be destroyed before them.
     void remove_those_of(const ibv_qp& queue_pair) noexcept;
