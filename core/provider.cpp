@@ -18,8 +18,7 @@ namespace {
 std::span<backend::Provider* const> replacement;
 
 /// Returns the first provider for which `predicate`, which returns a Result<bool>, is true. An error ends the search.
-template <class Predicate>
-Result<backend::Provider*> find_if(Predicate predicate) noexcept {
+Result<backend::Provider*> find_if(auto predicate) noexcept {
     for (backend::Provider* provider : providers()) {
         const Result<bool> fits = predicate(*provider);
         if (!fits.ok()) return fits.status();

@@ -25,9 +25,8 @@ bool is_signaled(int flags) noexcept { return (flags & RPMA_F_COMPLETION_ALWAYS 
 
 /// Calls `post` with a part of a local region, as pieces. If the region is NULL, offset and length must be 0 and there
 /// are no pieces.
-template <class Post>
 [[gnu::always_inline]] inline int with_pieces(const void* handle, const Call& call, const rpma_mr_local* region,
-                                              std::size_t offset, std::size_t length, Post post) noexcept {
+                                              std::size_t offset, std::size_t length, auto post) noexcept {
     const MrLocal* local = resolve<MrLocal>(region);
     if (local == nullptr) [[unlikely]] {
         if (region == nullptr && offset == 0 && length == 0) return post(std::span<const Sge>());

@@ -38,8 +38,7 @@ public:
     using Requirements = std::initializer_list<failure::Requirement>;
 
     /// Runs the body of an entry point that was called with a handle, or null, and reports its failure.
-    template <class Body>
-    static Result run(const void* handle, Body&& body, const Call& call = {}) {
+    static Result run(const void* handle, auto&& body, const Call& call = {}) {
         const CancellationHold hold;
         failure::clear();
         Result result = Api::internal_error;

@@ -29,8 +29,7 @@ public:
 
     /// Creates a handle for an object, which is not null. `make_face(void*)` fills in the face, which is that of the
     /// handle that used the slot before, or all zeros. Null: all slots are in use. Throws std::bad_alloc.
-    template <class MakeFace>
-    void* insert(std::uint8_t type, void* object, MakeFace make_face) {
+    void* insert(std::uint8_t type, void* object, auto make_face) {
         const LockGuard lock(mutex_);
         Slot* slot = take_slot();
         if (slot == nullptr) return nullptr;

@@ -29,8 +29,7 @@ inline DAT_RETURN invalid_parameter(DAT_RETURN_SUBTYPE argument, const char* rea
 }
 
 /// Runs the body of an entry point that allocates.
-template <class Body>
-DAT_RETURN guarded(Body&& body) noexcept {
+DAT_RETURN guarded(auto&& body) noexcept {
     try {
         return body();
     } catch (const std::bad_alloc&) {

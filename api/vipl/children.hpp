@@ -44,8 +44,7 @@ public:
     }
 
     /// Calls `visit` for each object. No object can be removed meanwhile.
-    template <class Visit>
-    void for_each(Visit visit) const {
+    void for_each(auto visit) const {
         const LockGuard lock(mutex_);
         for (const auto& child : objects_) visit(*child.second);
     }

@@ -99,8 +99,7 @@ VIP_RETURN finish_request(Vi& vi, const Result<ConnectionEvent>& outcome, VIP_VI
 
 /// Runs the body of a call that answers a request. One thread at a time does; the others find that the request exists
 /// no longer if it was answered.
-template <class Body>
-VIP_RETURN answer(VIP_CONN_HANDLE handle, Body&& body, const Call& call = {}) {
+VIP_RETURN answer(VIP_CONN_HANDLE handle, auto&& body, const Call& call = {}) {
     const auto answer_in_turn = [&] {
         std::unique_ptr<Connection> answered;  // waits for other threads, so it is destroyed last
         const WaitOn<Connection> turn(handle, Api::on_signal);

@@ -18,9 +18,8 @@ Ptag* find_ptag(const Nic& nic, VIP_PROTECTION_HANDLE handle) noexcept {
 
 /// Runs the body of a call on a region, which is identified by its handle and the address that was registered.
 /// `attributes` must not be null.
-template <class Body>
 VIP_RETURN on_region(VIP_NIC_HANDLE handle, const void* address, VIP_MEM_HANDLE memory, const void* attributes,
-                     Body&& body, const Call& call = {}) {
+                     auto&& body, const Call& call = {}) {
     const auto check_and_run = [&] {
         Nic* nic = resolve<Nic>(handle);
         MemoryRegion* region = nic == nullptr ? nullptr : nic->regions.find(memory);

@@ -60,8 +60,7 @@ VIADUCT_EXPORT bool await_readable_soon(int fd, const Deadline& deadline, EventP
 /// Calls `take`, which returns a Result, until it returns something else than WouldBlock; sleeps in between until the
 /// descriptor is readable. Continues after a signal. TimedOut: the deadline has passed. NoResources: there is no
 /// descriptor.
-template <class Take>
-auto take_when_readable(int fd, const Deadline& deadline, EventPoller& poller, Take take) -> decltype(take()) {
+auto take_when_readable(int fd, const Deadline& deadline, EventPoller& poller, auto take) -> decltype(take()) {
     while (true) {
         auto taken = take();
         if (taken.status().code() != Code::WouldBlock) return taken;
@@ -115,8 +114,7 @@ public:
     }
 
     /// Removes events that have not been taken.
-    template <class Predicate>
-    void discard_if(Predicate unwanted) noexcept {
+    void discard_if(auto unwanted) noexcept {
         const LockGuard lock(mutex_);
         std::erase_if(events_, unwanted);
         flag_.set(!events_.empty());

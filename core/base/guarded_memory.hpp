@@ -65,8 +65,7 @@ extern std::atomic<bool (*)(const siginfo_t& fault, void* context) noexcept> fir
 VIADUCT_EXPORT extern thread_local constinit std::jmp_buf* recovery [[gnu::tls_model("initial-exec")]];
 
 /// Runs `access`, which does nothing but access memory, and can end at any instruction. Returns false if it faulted.
-template <class Access>
-[[gnu::noinline]] bool survives(const Access& access) noexcept {
+[[gnu::noinline]] bool survives(const auto& access) noexcept {
     std::jmp_buf place;
     if (_setjmp(place) != 0) return false;  // without the signal mask: the handler blocks no signals
     recovery = &place;

@@ -10,14 +10,8 @@ struct Internals {
     // ---- For front-ends ----
 
     /// The API that uses the device, for diagnostics: static text, "core" unless a front-end has set it.
-    template <class SomeDevice>
-    static void set_api(SomeDevice& device, const char* api) noexcept {
-        device.api_.store(api, std::memory_order_relaxed);
-    }
-    template <class SomeDevice>
-    static const char* api(const SomeDevice& device) noexcept {
-        return device.api_.load(std::memory_order_relaxed);
-    }
+    static void set_api(auto& device, const char* api) noexcept { device.api_.store(api, std::memory_order_relaxed); }
+    static const char* api(const auto& device) noexcept { return device.api_.load(std::memory_order_relaxed); }
 
     /// As CompletionQueue::create(). The observer and the record may be null; the record outlives the queue.
     template <class SomeQueue, class Device, class Config>
@@ -34,50 +28,38 @@ struct Internals {
 
     /// As post_send() or post_receive(), but the result fits a register: null if the request was posted, otherwise the
     /// error, which the thread has to read before its next call.
-    template <class SomeEndpoint>
-    [[gnu::always_inline]] static const Status* post(SomeEndpoint& endpoint, const SendRequest& request) noexcept {
+    [[gnu::always_inline]] static const Status* post(auto& endpoint, const SendRequest& request) noexcept {
         return endpoint.endpoint_->post_send(request);
     }
-    template <class SomeEndpoint>
-    [[gnu::always_inline]] static const Status* post(SomeEndpoint& endpoint, const ReceiveRequest& request) noexcept {
+    [[gnu::always_inline]] static const Status* post(auto& endpoint, const ReceiveRequest& request) noexcept {
         return endpoint.endpoint_->post_receive(request);
     }
 
     // As post() with one signaled request that has one piece, no immediate data, and is not fenced or solicited. These
     // take the fewest instructions.
-    template <class SomeEndpoint>
-    [[gnu::always_inline]] static const Status* send_one(SomeEndpoint& endpoint, std::uint64_t context,
+    [[gnu::always_inline]] static const Status* send_one(auto& endpoint, std::uint64_t context,
                                                          const Sge& piece) noexcept {
         return part(endpoint).send_one(context, piece.address, piece.length, piece.key);
     }
-    template <class SomeEndpoint>
-    [[gnu::always_inline]] static const Status* write_one(SomeEndpoint& endpoint, std::uint64_t context,
-                                                          const Sge& piece, const RemoteAddress& remote) noexcept {
+    [[gnu::always_inline]] static const Status* write_one(auto& endpoint, std::uint64_t context, const Sge& piece,
+                                                          const RemoteAddress& remote) noexcept {
         return part(endpoint).write_one(context, piece.address, piece.length, piece.key, remote.address, remote.key);
     }
-    template <class SomeEndpoint>
-    [[gnu::always_inline]] static const Status* read_one(SomeEndpoint& endpoint, std::uint64_t context,
-                                                         const Sge& piece, const RemoteAddress& remote) noexcept {
+    [[gnu::always_inline]] static const Status* read_one(auto& endpoint, std::uint64_t context, const Sge& piece,
+                                                         const RemoteAddress& remote) noexcept {
         return part(endpoint).read_one(context, piece.address, piece.length, piece.key, remote.address, remote.key);
     }
-    template <class SomeEndpoint>
-    [[gnu::always_inline]] static const Status* receive_one(SomeEndpoint& endpoint, std::uint64_t context,
+    [[gnu::always_inline]] static const Status* receive_one(auto& endpoint, std::uint64_t context,
                                                             const Sge& piece) noexcept {
         return part(endpoint).receive_one(context, piece.address, piece.length, piece.key);
     }
 
     /// As Endpoint::terminate(), but the peer gets Lost. For errors that a front-end detects.
-    template <class SomeEndpoint>
-    static void fail(SomeEndpoint& endpoint) noexcept {
-        endpoint.fail();
-    }
+    static void fail(auto& endpoint) noexcept { endpoint.fail(); }
 
     /// If the last attempt to connect has left the endpoint Disconnected, completes what was posted to it as Flushed.
     /// Only a front-end can: backends report the failure with locks held.
-    template <class SomeEndpoint>
-    static void flush(SomeEndpoint& endpoint) noexcept {
-        endpoint.flush();
-    }
+    static void flush(auto& endpoint) noexcept { endpoint.flush(); }
 
     /// As ConnectionRequest::reject(), but as if the service had no listener: the peer gets Rejected with the reason
     /// NoListener. If its framing is Bare, it gets Rejected without a reason.
@@ -90,38 +72,24 @@ struct Internals {
     // ---- For the core and its backends ----
 
     /// The backend's part of a device, domain, region, window, channel, completion queue or shared receive queue.
-    template <class Object>
-    static auto& backend(Object& object) noexcept {
-        return object.backend();
-    }
+    static auto& backend(auto& object) noexcept { return object.backend(); }
 
     /// Does the work of a device for a thread that waits.
-    template <class SomeDevice>
-    static auto& poller(SomeDevice& device) noexcept {
-        return device.backend().event_poller();
-    }
+    static auto& poller(auto& device) noexcept { return device.backend().event_poller(); }
 
     /// Counts the users of a domain or a queue.
-    template <class Object>
-    static auto& users(Object& object) noexcept {
-        return object.users_;
-    }
+    static auto& users(auto& object) noexcept { return object.users_; }
 
     /// For Completion::observed.
     static constexpr detail::Hidden<bool> observed(bool seen) noexcept { return detail::Hidden(seen); }
 
     /// For the registry, whose lock must be held.
-    template <class SomeDevice>
-    static auto counters(const SomeDevice& device, const EndpointCounters& open) noexcept {
+    static auto counters(const auto& device, const EndpointCounters& open) noexcept {
         return device.counters_with(open);
     }
-    template <class SomeEndpoint>
-    static const auto& addresses(const SomeEndpoint& endpoint) noexcept {
-        return endpoint.addresses_;
-    }
+    static const auto& addresses(const auto& endpoint) noexcept { return endpoint.addresses_; }
 
-    template <class SomeEndpoint>
-    static std::uint32_t last_outstanding(const SomeEndpoint& endpoint, QueueKind queue) noexcept {
+    static std::uint32_t last_outstanding(const auto& endpoint, QueueKind queue) noexcept {
         return endpoint.backend().last_outstanding(queue);
     }
 
@@ -131,8 +99,7 @@ struct Internals {
     }
 
 private:
-    template <class SomeEndpoint>
-    [[gnu::always_inline]] static backend::Endpoint& part(SomeEndpoint& endpoint) noexcept {
+    [[gnu::always_inline]] static backend::Endpoint& part(auto& endpoint) noexcept {
         return static_cast<backend::Endpoint&>(*endpoint.endpoint_);
     }
 };

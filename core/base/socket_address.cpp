@@ -9,8 +9,7 @@
 namespace viaduct {
 namespace {
 
-template <class Host>
-HostAddress bytes_of(const Host& host) noexcept {
+HostAddress bytes_of(const auto& host) noexcept {
     return HostAddress({reinterpret_cast<const std::uint8_t*>(&host), sizeof host});
 }
 

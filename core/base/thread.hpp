@@ -10,8 +10,7 @@ namespace viaduct {
 
 /// Starts a thread with all signals blocked, so that they are delivered to threads of the program. Throws
 /// std::system_error.
-template <class Body>
-std::thread start_thread(Body body) {
+std::thread start_thread(auto body) {
     struct SignalsBlocked {
         SignalsBlocked() noexcept {
             sigset_t all;

@@ -15,8 +15,7 @@ class UniqueSocket {
 public:
     UniqueSocket() noexcept = default;
     /// Calls open(), which returns a descriptor, or -1 and sets errno. If the result is empty, errno says why.
-    template <class Open>
-    static UniqueSocket made_by(Open open) noexcept {
+    static UniqueSocket made_by(auto open) noexcept {
         const ForkHold hold;
         UniqueSocket made;
         made.fd_ = UniqueFd(open());

@@ -15,8 +15,7 @@ VIADUCT_EXPORT std::chrono::nanoseconds spin_time() noexcept;
 
 /// Polls for an event for spin_time(), and does the work of the device meanwhile. Returns what the last `look`
 /// returned; false: the caller is about to sleep, which `poller`, an EventPoller, has been told.
-template <class Poller, class Look>
-bool poll_soon(const Deadline& deadline, Poller& poller, Look look) {
+bool poll_soon(const Deadline& deadline, auto& poller, auto look) {
     const auto spin_end = std::min(Deadline::Clock::now() + spin_time(), deadline.point());
     for (; Deadline::Clock::now() < spin_end; poller.poll())
         if (look()) return true;
@@ -28,8 +27,7 @@ bool poll_soon(const Deadline& deadline, Poller& poller, Look look) {
 /// again and sleeps. The library waits for completions only in this function. Returns what the last `look` returned.
 /// A source has the functions `Status arm()` and `bool sleep(const Deadline&)`; if sleep() returns false, the wait
 /// ends.
-template <class Source, class Look>
-bool wait_until(Source& source, const Deadline& deadline, Look look) {
+bool wait_until(auto& source, const Deadline& deadline, auto look) {
     if (look()) return true;
     if (deadline.passed()) return false;
     const auto spin_end = std::min(Deadline::Clock::now() + spin_time(), deadline.point());

@@ -21,8 +21,7 @@ public:
 
     /// Frees a region by calling `free` and removes it from the table on success. Its context may be reused
     /// immediately.
-    template <class Free>
-    DAT_RETURN remove(DAT_IA_HANDLE ia, DAT_LMR_CONTEXT context, Free&& free) {
+    DAT_RETURN remove(DAT_IA_HANDLE ia, DAT_LMR_CONTEXT context, auto&& free) {
         const LockGuard lock(mutex_);
         const DAT_RETURN result = free();
         if (result == DAT_SUCCESS) regions_.erase({ia, context});

@@ -40,8 +40,7 @@ inline DAT_RETURN bad_argument(unsigned place, const char* reason) noexcept {
                                                      const char* reason) noexcept;
 
 /// Runs the body of an entry point and reports its failure. The calls of 2.0 in it report nothing.
-template <class Body>
-DAT_RETURN enter(const char* call, const void* handle, Body&& body) noexcept {
+DAT_RETURN enter(const char* call, const void* handle, auto&& body) noexcept {
     failure::clear();
     DAT_RETURN result = DAT_SUCCESS;
     {

@@ -30,8 +30,7 @@ public:
     void remove(ServicePoint& point) noexcept;
 
     /// Calls a function while no service point is being called or destroyed.
-    template <class Function>
-    auto hold(Function function) {
+    auto hold(auto function) {
         const LockGuard lock(lock_);
         return function();
     }

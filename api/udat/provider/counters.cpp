@@ -43,8 +43,7 @@ Counted counters_of(DAT_HANDLE handle) noexcept {
 }
 
 /// Calls `use` with the number and the value of one counter, or of each counter if the number means all.
-template <class Use>
-DAT_RETURN for_each(const Counted& counted, int wanted, bool reset, Use use) noexcept {
+DAT_RETURN for_each(const Counted& counted, int wanted, bool reset, auto use) noexcept {
     if (counted.values.empty()) return invalid_handle(DAT_NO_SUBTYPE, "the object has no counters");
     const int count = static_cast<int>(counted.values.size());
     if (wanted < 0 || wanted > count)

@@ -56,8 +56,7 @@ void Cr::close() noexcept { refuse("its IA was closed"); }
 namespace {
 
 /// Calls a function that answers a request, and destroys the request if it has succeeded.
-template <class Function>
-DAT_RETURN answer(DAT_CR_HANDLE cr, Function function) {
+DAT_RETURN answer(DAT_CR_HANDLE cr, auto function) {
     const DAT_RETURN result = guarded([&] {
         const WaitOn<Cr> call(cr, OnSignal::Continue);  // claim(), in another thread, waits for it
         Cr* request = call.object();

@@ -36,8 +36,7 @@ public:
 
     /// Calls a function that answers the request, which one thread at a time does. Once it has succeeded, all others
     /// get DAT_INVALID_HANDLE.
-    template <class Function>
-    DAT_RETURN answer(Function function) {
+    DAT_RETURN answer(auto function) {
         const LockGuard answering(answering_);
         if (request_ == nullptr)
             return invalid_handle(DAT_INVALID_HANDLE_CR, "another thread has answered the request");

@@ -32,8 +32,7 @@ public:
 
     /// Replaces the cookie `context` by a number and calls post(), which posts the request. One at a time, so that the
     /// numbers have the order of the posts. Throws std::bad_alloc.
-    template <class Post>
-    Status post(std::uint64_t& context, RequestCookie cookie, Post post) {
+    Status post(std::uint64_t& context, RequestCookie cookie, auto post) {
         const LockGuard ordered(posting_);
         cookie.value = context;
         context = add(cookie);

@@ -15,8 +15,7 @@ namespace viaduct::dat {
 namespace {
 
 /// Runs the body of a call on a handle, and reports its failure.
-template <class Body>
-DAT_RETURN reporting(const char* name, DAT_HANDLE handle, Body&& body) {
+DAT_RETURN reporting(const char* name, DAT_HANDLE handle, auto&& body) {
     const CancellationHold hold;
     failure::clear();
     const DAT_RETURN result = body();

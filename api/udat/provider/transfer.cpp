@@ -39,8 +39,7 @@ RemoteAddress place_of(const DAT_RMR_TRIPLET& triplet) noexcept {
 }
 
 /// Calls post(), with a number instead of the cookie if the queue has cookies.
-template <class Post>
-Status post_with(RequestCookies* cookies, std::uint64_t& context, DAT_COMPLETION_FLAGS flags, Post post) noexcept try {
+Status post_with(RequestCookies* cookies, std::uint64_t& context, DAT_COMPLETION_FLAGS flags, auto post) noexcept try {
     if (cookies == nullptr) return post();
     return cookies->post(context,
                          {.quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0,

@@ -43,8 +43,7 @@ template <DAT_RETURN_SUBTYPE invalid, class... Parameters, class... Arguments>
 
 /// Runs the body of an entry point that the registry implements itself, and reports its failure. What it calls reports
 /// nothing.
-template <class Body>
-DAT_RETURN enter(const char* name, Body&& body) noexcept {
+DAT_RETURN enter(const char* name, auto&& body) noexcept {
     const CancellationHold hold;
     failure::clear();
     DAT_RETURN result = DAT_SUCCESS;

@@ -118,15 +118,13 @@ private:
 /// Waits until `ready()` returns true, which is called with the mutex held. Threads may be cancelled meanwhile.
 class ConditionVariable {
 public:
-    template <class Ready>
-    void wait(Mutex& mutex, Ready ready) VIADUCT_REQUIRES(mutex) {
+    void wait(Mutex& mutex, auto ready) VIADUCT_REQUIRES(mutex) {
         Adopted adopted(mutex.mutex_);
         condition_.wait(adopted.lock, ready);
     }
 
     /// Ends at the deadline, too.
-    template <class Ready>
-    void wait(Mutex& mutex, const Deadline& deadline, Ready ready) VIADUCT_REQUIRES(mutex) {
+    void wait(Mutex& mutex, const Deadline& deadline, auto ready) VIADUCT_REQUIRES(mutex) {
         if (deadline.infinite()) return wait(mutex, ready);
         Adopted adopted(mutex.mutex_);
         condition_.wait_until(adopted.lock, deadline.point(), ready);
