@@ -1,25 +1,48 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "api/rpma/ep.hpp"
-
+// Endpoints, which listen for connection requests.
 #include <cerrno>
+#include <memory>
 #include <utility>
 
 #include "api/rpma/address.hpp"
 #include "api/rpma/conn_req.hpp"
+#include "api/rpma/handles.hpp"
 #include "api/rpma/log.hpp"
 #include "api/rpma/peer.hpp"
 #include "core/base/address_text.hpp"
 #include "core/base/event_channel.hpp"
 #include "core/base/internals.hpp"
 #include "core/explain.hpp"
+#include "viaduct/device.hpp"
 
 namespace viaduct::rpma {
-namespace {
 
-/// How long a requester may take to send its request after it has connected.
-constexpr std::chrono::milliseconds arrival_timeout(100);
+class Ep final : public WithHandle<Ep, rpma_ep, 10> {
+public:
+    static constexpr const char* invalid_handle = no_ep;
 
-}  // namespace
+    Ep(std::shared_ptr<ProtectionDomain> domain, std::unique_ptr<Listener> listener)
+        : domain_(std::move(domain)), listener_(std::move(listener)) {
+        Internals::users(*domain_).add();
+    }
+    ~Ep() { Internals::users(*domain_).remove(); }
+
+    const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+    int fd() const noexcept { return listener_->fd(); }
+
+    /// Takes the next request, or waits for one. WouldBlock: the descriptor is non-blocking, or a signal interrupted
+    /// the wait.
+    Result<Owned<ConnectionRequest>> next_request();
+
+private:
+    bool await_arrival() const;
+
+    /// How long a requester may take to send its request after it has connected.
+    static constexpr std::chrono::milliseconds arrival_timeout{100};
+
+    const std::shared_ptr<ProtectionDomain> domain_;
+    const std::unique_ptr<Listener> listener_;
+};
 
 /// Signals do not end this wait, because the descriptor has told the program that there is a request.
 bool Ep::await_arrival() const {
