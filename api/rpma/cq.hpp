@@ -14,6 +14,8 @@
 
 namespace viaduct::rpma {
 
+class Cq;
+
 /// Notifies about one queue, or about both queues of a connection. The queues are kept armed once the program has asked
 /// for the descriptor, but not before, so that polling a queue without a watched descriptor costs nothing extra.
 class CompletionChannel {

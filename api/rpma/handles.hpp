@@ -9,18 +9,6 @@
 
 namespace viaduct::rpma {
 
-class Conn;
-class ConnCfg;
-class ConnReq;
-class Cq;
-class Ep;
-class MrLocal;
-class MrRemote;
-class Peer;
-class PeerCfg;
-class Srq;
-class SrqCfg;
-
 /// The pointers that programs hold point to this many readable bytes, the size of the largest object of stock librpma.
 /// Objects that contain only plain values there, which programs do compare and copy, start with the same values at the
 /// same offsets (version 1.2, 64 bits). Objects that contain libibverbs or librdmacm objects there are all zeros.

@@ -7,11 +7,7 @@
 
 namespace viaduct::vipl {
 
-class Connection;
-class Cq;
 class Nic;
-class Ptag;
-class Vi;
 
 /// Never destroyed: threads of the library may look up handles while the process exits.
 inline constinit HandleSlots<0> handles;

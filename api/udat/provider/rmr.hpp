@@ -12,8 +12,6 @@
 
 namespace viaduct::dat {
 
-class Ep;
-
 class Rmr final : public Object {
 public:
     static constexpr DAT_HANDLE_TYPE handle_type = DAT_HANDLE_TYPE_RMR;

@@ -17,8 +17,6 @@ void log_refusal(const ConnectionRequest& request, const char* why) noexcept;
 /// Refuses a request of which the consumer will not learn, because its event is lost.
 void refuse_unheard(DAT_CR_HANDLE cr, const char* why) noexcept;
 
-class Cr;
-
 class ServicePoint : public Object {
 public:
     ~ServicePoint() override;
