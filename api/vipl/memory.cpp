@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Protection tags and registered memory (guide, sections 3.4, 3.7.4 and 3.7.5).
 #include "api/vipl/nic.hpp"
-#include "api/vipl/ptag.hpp"
 #include "api/vipl/translate.hpp"
 #include "core/explain.hpp"
 #include "viaduct/detail/mutex.hpp"

@@ -3,18 +3,16 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <unordered_map>
+#include <utility>
 
-#include "api/vipl/children.hpp"
 #include "api/vipl/connection.hpp"
 #include "api/vipl/cq.hpp"
 #include "api/vipl/error_callback.hpp"
 #include "api/vipl/handles.hpp"
 #include "api/vipl/name_service.hpp"
-#include "api/vipl/ptag.hpp"
 #include "api/vipl/region_table.hpp"
 #include "api/vipl/revoked_memory.hpp"
 #include "api/vipl/vi.hpp"
@@ -23,6 +21,64 @@
 #include "viaduct/device.hpp"
 
 namespace viaduct::vipl {
+
+/// The objects of one kind that a NIC owns. Thread-safe. Objects are destroyed outside the lock because their
+/// destructors may wait for threads that need it.
+template <class Object>
+class Children {
+public:
+    using Objects = std::unordered_map<Object*, std::unique_ptr<Object>>;
+
+    Object& add(std::unique_ptr<Object> object) {
+        const LockGuard lock(mutex_);
+        Object* key = object.get();
+        return *objects_.emplace(key, std::move(object)).first->second;
+    }
+
+    /// Removes the object. Returns null if another thread has already removed it.
+    std::unique_ptr<Object> remove(Object& object) noexcept {
+        const LockGuard lock(mutex_);
+        const auto found = objects_.find(&object);
+        if (found == objects_.end()) return nullptr;
+        auto owned = std::move(found->second);
+        objects_.erase(found);
+        return owned;
+    }
+
+    /// Removes all objects.
+    Objects take() noexcept {
+        const LockGuard lock(mutex_);
+        return std::exchange(objects_, {});
+    }
+
+    std::size_t size() const noexcept {
+        const LockGuard lock(mutex_);
+        return objects_.size();
+    }
+
+    /// Calls `visit` for each object. No object can be removed meanwhile.
+    void for_each(auto visit) const {
+        const LockGuard lock(mutex_);
+        for (const auto& child : objects_) visit(*child.second);
+    }
+
+private:
+    mutable Mutex mutex_;
+    Objects objects_ VIADUCT_GUARDED_BY(mutex_);
+};
+
+/// A protection tag, which defines the memory that a VI may use (guide, section 3.4): a protection domain of a NIC.
+class Ptag final : public WithHandle<Ptag, 4> {
+public:
+    Ptag(Nic& nic, std::shared_ptr<ProtectionDomain> domain) : nic_(nic), domain_(std::move(domain)) {}
+
+    Nic& nic() const noexcept { return nic_; }
+    const std::shared_ptr<ProtectionDomain>& domain() const noexcept { return domain_; }
+
+private:
+    Nic& nic_;
+    const std::shared_ptr<ProtectionDomain> domain_;
+};
 
 class Nic final : public WithHandle<Nic, 1>, private DeviceObserver {
 public:

@@ -5,7 +5,6 @@
 
 #include "api/vipl/cq.hpp"
 #include "api/vipl/nic.hpp"
-#include "api/vipl/ptag.hpp"
 #include "api/vipl/translate.hpp"
 #include "core/base/internals.hpp"
 #include "core/base/waiting.hpp"
