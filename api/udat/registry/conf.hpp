@@ -6,10 +6,29 @@
 #include <string_view>
 #include <vector>
 
-#include "api/udat/registry/offer.hpp"
+#include "api/udat/registry/api.hpp"
 #include "viaduct/status.hpp"
 
 namespace viaduct::dat {
+
+/// What a provider offers for an adapter, or what a program wants.
+struct Offer {
+    std::string ia_name;  // shorter than DAT_NAME_MAX_LENGTH
+    DAT_UINT32 major = 0;
+    DAT_UINT32 minor = 0;
+    bool thread_safe = false;
+
+    bool operator==(const Offer&) const = default;
+};
+
+inline DAT_PROVIDER_INFO info_of(const Offer& offer) {
+    DAT_PROVIDER_INFO info{};
+    offer.ia_name.copy(info.ia_name, sizeof info.ia_name - 1);
+    info.dapl_version_major = offer.major;
+    info.dapl_version_minor = offer.minor;
+    info.is_thread_safe = offer.thread_safe ? DAT_TRUE : DAT_FALSE;
+    return info;
+}
 
 /// A line of dat.conf(5), or a built-in adapter of Viaduct.
 struct Entry {
