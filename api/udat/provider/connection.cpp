@@ -3,7 +3,6 @@
 #include "api/udat/provider/cr.hpp"
 #include "api/udat/provider/ep.hpp"
 #include "api/udat/provider/ia.hpp"
-#include "api/udat/provider/private_data.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
 #include "core/base/address_text.hpp"

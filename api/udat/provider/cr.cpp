@@ -2,7 +2,6 @@
 #include "api/udat/provider/cr.hpp"
 
 #include "api/udat/provider/ia.hpp"
-#include "api/udat/provider/private_data.hpp"
 #include "api/udat/provider/service_point.hpp"
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 
+#include "api/udat/provider/ia.hpp"
+
 namespace viaduct::dat {
 namespace {
 
@@ -171,6 +173,18 @@ Access to_access(int privileges) noexcept {
         // On RDMA devices, remote write access requires local write access.
         .local_write = (privileges & DAT_MEM_PRIV_LOCAL_WRITE_FLAG) != 0 || remote_write || remote_atomic,
     };
+}
+
+DAT_RETURN read_private_data(const Ia& ia, DAT_COUNT size, const void* data, DAT_RETURN_SUBTYPE size_argument,
+                             PrivateData& out) noexcept {
+    const auto limit = static_cast<DAT_COUNT>(ia.device()->attributes().max_private_data_bytes);
+    if (size < 0 || size > limit)
+        return invalid_parameter(size_argument,
+                                 explain("%d bytes of private data, max_private_data_size is %d", size, limit));
+    if (size > 0 && data == nullptr)
+        return invalid_parameter(static_cast<DAT_RETURN_SUBTYPE>(size_argument + 1), "private_data is null");
+    out = PrivateData({static_cast<const std::uint8_t*>(data), static_cast<std::size_t>(size)});
+    return success;
 }
 
 bool is_supported(const DAT_COMM& comm) noexcept {

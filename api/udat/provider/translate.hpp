@@ -66,6 +66,11 @@ Access to_access(int privileges) noexcept;
 
 Named<DAT_DTO_COMPLETION_STATUS> to_status(CompletionCode code) noexcept;
 
+/// Reads private data in the arguments of a call. `size_argument` is the number of the size argument. The next argument
+/// is the data.
+DAT_RETURN read_private_data(const Ia& ia, DAT_COUNT size, const void* data, DAT_RETURN_SUBTYPE size_argument,
+                             PrivateData& out) noexcept;
+
 /// Checks that a communicator describes byte streams over IP, the only kind of connection.
 bool is_supported(const DAT_COMM& comm) noexcept;
 
