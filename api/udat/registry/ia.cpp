@@ -2,6 +2,7 @@
 // Opening and closing adapters, and other calls that the registry implements itself.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "api/support/thread_demand.hpp"
 #include "api/udat/registry/dispatch.hpp"
@@ -37,6 +38,17 @@ DAT_RETURN open_ia(Provider provider, const char* name, DAT_COUNT async_evd_min_
     table.set(number, providers_handle);
     *ia = number;
     return DAT_SUCCESS;
+}
+
+/// Asks the provider of the first adapter whether it is related to the second. Returns nothing if the first adapter is
+/// not open or its provider does not know.
+std::optional<bool> opinion(const char* name, const char* other_name) noexcept {
+    const DAT_IA_HANDLE ia = IaTable::instance().find_named(name);
+    DAT_BOOLEAN answer = DAT_FALSE;
+    if (call<DAT_INVALID_HANDLE_IA>(nullptr, &DAT_PROVIDER::ia_ha_related_func, ia,
+                                    const_cast<DAT_NAME_PTR>(other_name), &answer) != DAT_SUCCESS)
+        return std::nullopt;
+    return answer != DAT_FALSE;
 }
 
 }  // namespace
@@ -107,6 +119,25 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT* entri
             return invalid_parameter(DAT_INVALID_ARG3, "dat_provider_list has a null pointer");
         for (DAT_COUNT i = 0; i < count; ++i) *dat_provider_list[i] = info_of(offers[static_cast<std::size_t>(i)]);
         *entries_returned = count;
+        return DAT_RETURN{DAT_SUCCESS};
+    });
+}
+
+/// Whether one adapter can replace another one. Each provider is asked about the other's adapter.
+DAT_RETURN dat_registry_providers_related(const DAT_NAME_PTR name, const DAT_NAME_PTR other_name,
+                                          DAT_HA_RELATIONSHIP* relationship) {
+    return enter(__func__, [&] {
+        if (name == nullptr) return invalid_parameter(DAT_INVALID_ARG1, "the first name is null");
+        if (other_name == nullptr) return invalid_parameter(DAT_INVALID_ARG2, "the second name is null");
+        if (relationship == nullptr) return invalid_parameter(DAT_INVALID_ARG3, "answer is null");
+        const auto one = opinion(name, other_name);
+        const auto other = opinion(other_name, name);
+        if (!one && !other)
+            *relationship = DAT_HA_UNKNOWN;
+        else if (one && other && *one != *other)
+            *relationship = DAT_HA_CONFLICTING;
+        else
+            *relationship = one.value_or(false) || other.value_or(false) ? DAT_HA_TRUE : DAT_HA_FALSE;
         return DAT_RETURN{DAT_SUCCESS};
     });
 }
