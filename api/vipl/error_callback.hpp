@@ -25,8 +25,6 @@ public:
     /// observers must not do. Throws std::bad_alloc or std::system_error.
     explicit ErrorReporter(Containment contain);
     ~ErrorReporter() { stop(); }
-    ErrorReporter(const ErrorReporter&) = delete;
-    ErrorReporter& operator=(const ErrorReporter&) = delete;
 
     /// Null restores the default handler, which logs the error.
     void set_handler(Handler handler, VIP_PVOID context) noexcept;

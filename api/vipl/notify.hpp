@@ -19,8 +19,6 @@ public:
 
     explicit Notifier(CompletionQueue& queue) noexcept : queue_(queue) {}
     ~Notifier() { stop(); }
-    Notifier(const Notifier&) = delete;
-    Notifier& operator=(const Notifier&) = delete;
 
     /// `fd`: that of the queue, or another one that is readable while there is something to take of which the queue
     /// does not know; -1 if it could not be created. Throws std::bad_alloc or std::system_error if the request cannot

@@ -23,8 +23,6 @@ public:
     /// `renew` is called in each child, to drop from `state` what belongs to the parent. No other thread exists then.
     constexpr explicit ProcessMutex(void (*renew)(void* state) noexcept = nullptr, void* state = nullptr) noexcept
         : renew_(renew), state_(state) {}
-    ProcessMutex(const ProcessMutex&) = delete;
-    ProcessMutex& operator=(const ProcessMutex&) = delete;
 
     void lock() VIADUCT_ACQUIRE() {
         if (!enlisted_.load(std::memory_order_acquire)) [[unlikely]]

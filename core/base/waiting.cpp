@@ -123,8 +123,6 @@ public:
     ~Sleep() {
         if (signals_) pthread_sigmask(SIG_UNBLOCK, &watched_, nullptr);
     }
-    Sleep(const Sleep&) = delete;
-    Sleep& operator=(const Sleep&) = delete;
 
     int wake_fd() const noexcept { return call_ == nullptr ? -1 : call_->wake_.get(); }
     int signal_fd() const noexcept { return signals_.get(); }

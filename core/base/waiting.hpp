@@ -45,8 +45,6 @@ public:
     /// `find` looks up the object of a handle, and returns null if the handle is not valid.
     WaitingCall(const void* handle, void* (*find)(const void* handle) noexcept, OnSignal on_signal) noexcept;
     ~WaitingCall();
-    WaitingCall(const WaitingCall&) = delete;
-    WaitingCall& operator=(const WaitingCall&) = delete;
 
     /// Null: the handle was not valid.
     void* object() const noexcept { return object_; }

@@ -16,10 +16,7 @@ class ServicePoint;
 /// Thread-safe. Starts its thread with the first service point.
 class Acceptor {
 public:
-    Acceptor() noexcept = default;
     ~Acceptor();
-    Acceptor(const Acceptor&) = delete;
-    Acceptor& operator=(const Acceptor&) = delete;
 
     /// Calls on_request() of the service point whenever its descriptor is readable. Throws std::bad_alloc and
     /// std::system_error.

@@ -86,9 +86,6 @@ struct Bind {
 /// They may outlive their windows and endpoints.
 class Binds {
 public:
-    Binds() = default;
-    Binds(const Binds&) = delete;
-    Binds& operator=(const Binds&) = delete;
     ~Binds() {
         for (const auto& [number, bind] : open_) bind.regions->abandon(bind.number);
     }

@@ -21,8 +21,6 @@ public:
     static constexpr HandleArena& slots = HandleArena::instance();
     using HandleBase = Object;  // derived classes have a handle_type
 
-    Object(const Object&) = delete;
-    Object& operator=(const Object&) = delete;
     virtual ~Object();
 
     DAT_HANDLE handle() const noexcept { return handle_; }

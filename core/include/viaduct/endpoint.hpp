@@ -59,8 +59,6 @@ public:
 
     /// Ends the connection, if there is one; the peer gets Disconnected.
     ~Endpoint();
-    Endpoint(const Endpoint&) = delete;
-    Endpoint& operator=(const Endpoint&) = delete;
 
     EndpointState state() const noexcept { return state_.state(); }
     const EndpointAttributes& attributes() const noexcept { return attributes_; }

@@ -138,8 +138,6 @@ private:
     struct Adopted {
         explicit Adopted(std::mutex& mutex) noexcept : lock(mutex, std::adopt_lock) {}
         ~Adopted() { lock.release(); }
-        Adopted(const Adopted&) = delete;
-        Adopted& operator=(const Adopted&) = delete;
         std::unique_lock<std::mutex> lock;
     };
 
