@@ -131,7 +131,7 @@ VIP_RETURN Cq::done(WorkQueue& queue, VIP_DESCRIPTOR** descriptor) noexcept {
     const LockGuard lock(mutex_);
     for (CqEntry entry; queue.complete.empty() && take_one(entry);) keep(entry);
     tell_waiters();
-    Done done{.descriptor = nullptr, .result = VIP_DESCRIPTOR_ERROR};
+    Done done{.result = VIP_DESCRIPTOR_ERROR};
     if (!queue.complete.empty()) {
         done = queue.complete.front();
         queue.complete.pop();
@@ -150,10 +150,7 @@ bool Cq::empty(const WorkQueue& queue) noexcept {
 void Cq::report_overrun() noexcept {
     if (overrun_.exchange(true)) return;
     nic_.errors.report({.NicHandle = nic_.handle(),
-                        .ViHandle = nullptr,
                         .CQHandle = handle(),
-                        .DescriptorPtr = nullptr,
-                        .OpCode = 0,
                         .ResourceCode = VIP_RESOURCE_CQ,
                         .ErrorCode = VIP_ERROR_CATASTROPHIC});
 }

@@ -97,7 +97,7 @@ private:
         std::array<std::uint8_t, sizeof(in6_addr)> address{};
         const int family = bytes_ == sizeof(in_addr) ? AF_INET : AF_INET6;
         if (!(words >> word) || inet_pton(family, word.c_str(), address.data()) != 1) return;
-        Line line{.address = HostAddress({address.data(), bytes_}), .names = {}};
+        Line line{.address = HostAddress({address.data(), bytes_})};
         while (words >> word) line.names.push_back(word);
         if (!line.names.empty()) lines_.push_back(std::move(line));
     }

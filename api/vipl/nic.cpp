@@ -143,8 +143,6 @@ void Nic::on_async_event(const AsyncEvent& event) noexcept {
     }
     errors.report({.NicHandle = handle(),
                    .ViHandle = reinterpret_cast<VIP_VI_HANDLE>(event.endpoint_context),
-                   .CQHandle = nullptr,
-                   .DescriptorPtr = nullptr,
                    .OpCode = to_operation_bits(event.operation),
                    .ResourceCode = VIP_RESOURCE_VI,
                    .ErrorCode = to_error_code(event.kind)});

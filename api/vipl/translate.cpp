@@ -146,7 +146,6 @@ VIP_VI_ATTRIBUTES to_vi_attributes(const EndpointAttributes& attributes, const D
     return {.ReliabilityLevel = to_level(attributes.reliability),
             .MaxTransferSize = transfer_limit(attributes, nic),
             .QoS = reinterpret_cast<VIP_QOS>(attributes.qos),
-            .Ptag = nullptr,
             .EnableRdmaWrite = to_boolean(attributes.access.remote_write),
             .EnableRdmaRead = to_boolean(attributes.access.remote_read)};
 }

@@ -393,7 +393,6 @@ void Vi::report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR*
                 VIP_ULONG operation) noexcept {
     nic_.errors.report({.NicHandle = nic_.handle(),
                         .ViHandle = handle(),
-                        .CQHandle = nullptr,
                         .DescriptorPtr = descriptor,
                         .OpCode = operation,
                         .ResourceCode = resource,

@@ -47,14 +47,7 @@ std::string own_host_name() {
 }
 
 std::vector<HostAddress> resolve_host(const std::string& name) {
-    const addrinfo hints{.ai_flags = 0,
-                         .ai_family = AF_UNSPEC,
-                         .ai_socktype = SOCK_STREAM,  // one answer for each address
-                         .ai_protocol = 0,
-                         .ai_addrlen = 0,
-                         .ai_addr = nullptr,
-                         .ai_canonname = nullptr,
-                         .ai_next = nullptr};
+    const addrinfo hints{.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};  // one type: one answer for each address
     addrinfo* answers = nullptr;
     const int error = getaddrinfo(name.c_str(), nullptr, &hints, &answers);
     if (error == EAI_MEMORY) throw std::bad_alloc();

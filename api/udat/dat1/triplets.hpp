@@ -25,7 +25,6 @@ inline dat2::DAT_LMR_TRIPLET triplet_in_2(const volatile DAT_LMR_TRIPLET& triple
 
 inline DAT_LMR_TRIPLET triplet_of(const dat2::DAT_LMR_TRIPLET& triplet) noexcept {
     return {.lmr_context = triplet.lmr_context,
-            .pad = 0,
             .virtual_address = triplet.virtual_address,
             .segment_length = triplet.segment_length};
 }
