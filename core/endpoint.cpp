@@ -9,7 +9,6 @@
 #include "core/registry.hpp"
 #include "core/request_terms.hpp"
 #include "core/state_machine.hpp"
-#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "core/base/event_channel.hpp"
 #include "core/base/fork.hpp"
-#include "viaduct/counters.hpp"
 #include "viaduct/device.hpp"
 
 namespace viaduct {

@@ -3,7 +3,6 @@
 // events of librpma are derived from them. docs/state-machine.md is generated from this table.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

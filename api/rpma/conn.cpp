@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/rpma/conn.hpp"
 
-#include "api/rpma/log.hpp"
 #include "api/rpma/translate.hpp"
-#include "core/base/internals.hpp"
 #include "core/explain.hpp"
 #include "core/frontend.hpp"
 #include "core/request_terms.hpp"

@@ -7,7 +7,6 @@
 #include "api/rpma/log.hpp"
 #include "core/base/event_channel.hpp"
 #include "core/base/wait_until.hpp"
-#include "core/frontend.hpp"
 #include "viaduct/deadline.hpp"
 
 namespace viaduct::rpma {

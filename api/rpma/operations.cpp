@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions that post operations. They do not check access: the device does, when it executes the operation.
-#include <algorithm>
 #include <atomic>
 #include <limits>
 

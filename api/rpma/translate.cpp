@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "api/rpma/translate.hpp"
-#include "core/request_terms.hpp"
 
 #include <arpa/inet.h>
 

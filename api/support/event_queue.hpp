@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "core/base/waiting.hpp"
 #include "viaduct/deadline.hpp"
 #include "viaduct/detail/mutex.hpp"
 

@@ -3,7 +3,6 @@
 
 #include <dat2/dat_error.h>
 
-#include <algorithm>
 #include <iterator>
 
 #include "api/support/failure.hpp"

@@ -2,8 +2,6 @@
 // Connection requests returned by VipConnectWait (guide, section 3.3).
 #pragma once
 
-#include <memory>
-
 #include "api/vipl/handles.hpp"
 #include "core/backend.hpp"
 #include "viaduct/detail/mutex.hpp"

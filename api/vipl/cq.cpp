@@ -6,7 +6,6 @@
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
 #include "api/vipl/vi.hpp"
-#include "core/base/internals.hpp"
 #include "core/base/wait_until.hpp"
 #include "core/base/waiting.hpp"
 #include "core/explain.hpp"

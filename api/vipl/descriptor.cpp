@@ -3,7 +3,6 @@
 
 #include <span>
 
-#include "api/vipl/translate.hpp"
 #include "core/base/internals.hpp"
 
 namespace viaduct::vipl {

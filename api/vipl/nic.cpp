@@ -4,7 +4,6 @@
 #include <strings.h>
 
 #include <cstdio>
-#include <string>
 
 #include "api/vipl/translate.hpp"
 #include "core/base/guarded_memory.hpp"

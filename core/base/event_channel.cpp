@@ -6,12 +6,10 @@
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "core/base/wait_until.hpp"
 #include "core/base/waiting.hpp"
-#include "viaduct/completion_queue.hpp"
 
 namespace viaduct {
 

@@ -2,7 +2,6 @@
 // A queue of events with a file descriptor for poll(2) and epoll(7).
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <vector>

@@ -4,8 +4,6 @@
 #include <ucontext.h>
 
 #include <array>
-#include <atomic>
-#include <csignal>
 #include <span>
 
 #include "core/base/fork.hpp"

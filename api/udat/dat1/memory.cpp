@@ -6,7 +6,6 @@
 #include "api/udat/members.hpp"
 #include "regions.hpp"
 #include "triplets.hpp"
-#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat1 {
 

@@ -4,7 +4,6 @@
 #include "api/udat/provider/service_point.hpp"
 #include "api/udat/provider/watch.hpp"
 #include "core/base/thread.hpp"
-#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 namespace {

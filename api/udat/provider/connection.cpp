@@ -6,7 +6,6 @@
 #include "api/udat/provider/table.hpp"
 #include "api/udat/provider/translate.hpp"
 #include "core/base/address_text.hpp"
-#include "core/base/internals.hpp"
 #include "core/frontend.hpp"
 #include "core/log.hpp"
 #include "viaduct/detail/mutex.hpp"

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <span>
 
 #include "api/udat/provider/ep.hpp"
 #include "api/udat/provider/evd.hpp"

@@ -2,7 +2,6 @@
 // Pending connection requests.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "api/udat/provider/ep.hpp"

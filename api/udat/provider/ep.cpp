@@ -6,7 +6,6 @@
 #include "api/udat/provider/ia.hpp"
 #include "api/udat/provider/segments.hpp"
 #include "api/udat/provider/table.hpp"
-#include "api/udat/provider/translate.hpp"
 
 namespace viaduct::dat {
 namespace {

@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <optional>
 
 #include "api/udat/provider/evd.hpp"
 #include "api/udat/provider/object.hpp"

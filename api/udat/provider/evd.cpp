@@ -2,7 +2,6 @@
 // Event dispatchers: how events are posted, taken and waited for.
 #include "api/udat/provider/evd.hpp"
 
-#include <array>
 #include <limits>
 #include <thread>
 

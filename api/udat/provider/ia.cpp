@@ -13,7 +13,6 @@
 #include "api/udat/provider/ep.hpp"
 #include "api/udat/provider/providers.hpp"
 #include "api/udat/provider/table.hpp"
-#include "api/udat/provider/translate.hpp"
 #include "core/base/internals.hpp"
 #include "core/provider.hpp"
 

@@ -7,7 +7,6 @@
 #include "api/support/handle_arena.hpp"
 #include "api/support/handles.hpp"
 #include "api/udat/provider/api.hpp"
-#include "core/base/waiting.hpp"
 #include "viaduct/device.hpp"
 
 namespace viaduct::dat {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "api/udat/provider/table.hpp"
 #include "core/base/fork.hpp"
 #include "core/log.hpp"
 #include "viaduct/detail/export.hpp"

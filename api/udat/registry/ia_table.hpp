@@ -2,7 +2,6 @@
 // The numbers of open adapters, which programs use instead of the providers' handles.
 #pragma once
 
-#include <cstdint>
 #include <map>
 
 #include "api/udat/registry/registry.hpp"

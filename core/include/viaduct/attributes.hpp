@@ -2,7 +2,6 @@
 // Attributes of devices, memory and endpoints.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 
 #include "viaduct/attributes.hpp"
 #include "viaduct/deadline.hpp"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 
 #include "viaduct/detail/data_path.hpp"
 #include "viaduct/detail/mutex.hpp"

@@ -2,7 +2,6 @@
 // Work requests and their completions.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 
