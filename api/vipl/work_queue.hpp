@@ -24,7 +24,6 @@ public:
     WorkQueue(Vi& vi, QueueKind kind, std::shared_ptr<CompletionQueue> queue, Cq* cq) noexcept
         : vi_(vi), kind_(kind), queue_(std::move(queue)), cq_(cq), notifier_(*queue_) {}
 
-    const std::shared_ptr<CompletionQueue>& completions() const noexcept { return queue_; }
     Cq* cq() const noexcept { return cq_; }
 
     /// Returns the number of descriptors that are posted and not known to be complete.

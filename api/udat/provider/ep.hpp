@@ -66,8 +66,6 @@ public:
     void query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept;
     DAT_RETURN modify(const EpParts& parts);
     EpParts parts() const noexcept;
-    const DAT_EP_ATTR& attr() const noexcept { return attr_; }
-    Evd* request_evd() const noexcept { return request_evd_.get(); }
     /// The binds that complete in the request EVD, or that no EVD reports.
     Binds& binds() noexcept { return request_evd_ ? request_evd_->binds : own_binds_; }
     Pz* pz() const noexcept { return pz_.get(); }

@@ -32,7 +32,6 @@ public:
     Counters<DCNT_EVD_ALL_COUNTERS> counters;
     Binds binds;  ///< the binds that complete here
 
-    DAT_EVD_FLAGS flags() const noexcept { return flags_; }
     bool takes(DAT_EVD_FLAGS stream) const noexcept { return (flags_ & stream) != 0; }
     DAT_COUNT qlen() const noexcept { return static_cast<DAT_COUNT>(capacity_.load(std::memory_order_relaxed)); }
 

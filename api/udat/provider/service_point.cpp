@@ -29,8 +29,6 @@ void refuse_unheard(DAT_CR_HANDLE cr, const char* why) noexcept {
 ServicePoint::ServicePoint(Ia& ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual, Evd& evd)
     : Object(ia, ia.provider(), type), conn_qual_(qual), evd_(&evd) {}
 
-ServicePoint::~ServicePoint() = default;
-
 DAT_RETURN ServicePoint::listen() {
     ia().acceptor().await_quiet();  // a reserved service point whose request the consumer has already seen may still be
                                     // listening

@@ -19,8 +19,6 @@ void refuse_unheard(DAT_CR_HANDLE cr, const char* why) noexcept;
 
 class ServicePoint : public Object {
 public:
-    ~ServicePoint() override;
-
     int fd() const noexcept { return listener_->fd(); }
     DAT_CONN_QUAL conn_qual() const noexcept { return conn_qual_; }
     DAT_EVD_HANDLE evd() const noexcept { return evd_.handle(); }
