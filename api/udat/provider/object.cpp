@@ -6,18 +6,11 @@
 #include "api/udat/provider/table.hpp"
 
 namespace viaduct::dat {
-namespace {
-
-DAT_HANDLE make_handle(const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type, Object* object) {
-    void* handle = Object::slots.insert(&provider, type, object);
-    if (handle == nullptr) throw std::bad_alloc();
-    return handle;
-}
-
-}  // namespace
 
 Object::Object(Ia& ia, const DAT_PROVIDER& provider, DAT_HANDLE_TYPE type)
-    : ia_(&ia), type_(type), handle_(make_handle(provider, type, this)) {}
+    : ia_(&ia), type_(type), handle_(slots.insert(&provider, type, this)) {
+    if (handle_ == nullptr) throw std::bad_alloc();
+}
 
 Object::~Object() { revoke(); }
 
