@@ -62,6 +62,14 @@ Result<ibv_context*> context_of(const DeviceId& id) {
     return reinterpret_cast<ibv_context*>(&contexts[place]);
 }
 
+int get_context(const Result<DeviceId>& device, ibv_context** context) {
+    if (!device.ok()) return failed(device.status());
+    const auto found = context_of(device.value());
+    if (!found.ok()) return failed(found.status());
+    *context = found.value();
+    return 0;
+}
+
 }  // namespace
 
 std::optional<DeviceId> device_of(const ibv_context* context) noexcept {
@@ -90,18 +98,6 @@ Result<std::shared_ptr<Device>> open_device(const DeviceId& id) {
 
 using namespace viaduct;
 using namespace viaduct::rpma;
-
-namespace {
-
-int get_context(const Result<DeviceId>& device, ibv_context** context) {
-    if (!device.ok()) return failed(device.status());
-    const auto found = context_of(device.value());
-    if (!found.ok()) return failed(found.status());
-    *context = found.value();
-    return 0;
-}
-
-}  // namespace
 
 int rpma_utils_get_ibv_context(const char* addr, enum rpma_util_ibv_context_type type,
                                struct ibv_context** ibv_ctx_ptr) {

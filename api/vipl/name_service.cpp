@@ -106,6 +106,8 @@ private:
     std::vector<Line> lines_;
 };
 
+constexpr const char* not_initialized = "VipNSInit was not called";
+
 }  // namespace
 
 std::shared_ptr<const NameService> NameService::of_system(const DeviceId& nic, const DeviceAttributes& attributes) {
@@ -128,12 +130,6 @@ std::shared_ptr<const NameService> NameService::of_file(const std::string& path,
 
 using namespace viaduct;
 using namespace viaduct::vipl;
-
-namespace {
-
-constexpr const char* not_initialized = "VipNSInit was not called";
-
-}  // namespace
 
 VIP_RETURN VipNSInit(VIP_NIC_HANDLE NicHandle, VIP_PVOID NSInitInfo) {
     return Entry::on<Nic>(NicHandle, {}, [&](Nic& nic) {

@@ -61,6 +61,14 @@ CompletedOperation operation_for(QueueKind queue) noexcept {
     return queue == QueueKind::Send ? CompletedOperation::Send : CompletedOperation::Receive;
 }
 
+/// Finds a completion queue by a handle that may be NULL. Returns false if the handle is not a completion queue of this
+/// NIC.
+bool find_cq(const Nic& nic, VIP_CQ_HANDLE handle, Cq*& cq) noexcept {
+    if (handle == nullptr) return true;
+    cq = resolve<Cq>(handle);
+    return cq != nullptr && &cq->nic() == &nic;
+}
+
 }  // namespace
 
 Vi::Vi(Nic& nic, std::shared_ptr<CompletionQueue> send_queue, std::shared_ptr<CompletionQueue> receive_queue,
@@ -403,18 +411,6 @@ void Vi::report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR*
 
 using namespace viaduct;
 using namespace viaduct::vipl;
-
-namespace {
-
-/// Finds a completion queue by a handle that may be NULL. Returns false if the handle is not a completion queue of this
-/// NIC.
-bool find_cq(const Nic& nic, VIP_CQ_HANDLE handle, Cq*& cq) noexcept {
-    if (handle == nullptr) return true;
-    cq = resolve<Cq>(handle);
-    return cq != nullptr && &cq->nic() == &nic;
-}
-
-}  // namespace
 
 VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttribs, VIP_CQ_HANDLE SendCQHandle,
                        VIP_CQ_HANDLE RecvCQHandle, VIP_VI_HANDLE* ViHandle) {

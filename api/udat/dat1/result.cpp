@@ -32,6 +32,11 @@ constexpr DAT_RETURN type_of(DAT_RETURN type) {
 
 constexpr DAT_RETURN class_of(DAT_RETURN result) { return result & ~(DAT_TYPE_MASK | DAT_SUBTYPE_MASK); }
 
+/// Leaves no reason, so that the call can be repeated with a correct argument.
+constexpr DAT_RETURN argument_error(unsigned place) noexcept {
+    return error(DAT_INVALID_PARAMETER, static_cast<DAT_RETURN_SUBTYPE>(DAT_INVALID_ARG1 + place - 1));
+}
+
 }  // namespace
 
 DAT_RETURN failure_of(dat2::DAT_RETURN result) noexcept {
@@ -62,15 +67,6 @@ DAT_RETURN without_argument(DAT_RETURN result, unsigned place) noexcept {
 }  // namespace viaduct::dat1
 
 using namespace viaduct::dat1;
-
-namespace {
-
-/// Leaves no reason, so that the call can be repeated with a correct argument.
-constexpr DAT_RETURN argument_error(unsigned place) noexcept {
-    return error(DAT_INVALID_PARAMETER, static_cast<DAT_RETURN_SUBTYPE>(DAT_INVALID_ARG1 + place - 1));
-}
-
-}  // namespace
 
 DAT_RETURN dat_strerror(DAT_RETURN result, const char** major_message, const char** minor_message) {
     if (major_message == nullptr) return argument_error(2);

@@ -11,9 +11,6 @@
 #include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
-
-// ---- Events for the consumer --------------------------------------------------------------------------------------
-
 namespace {
 
 /// Whether the program expects the event, so that only those who debug it want to read of it.
@@ -21,9 +18,26 @@ bool is_orderly(DAT_EVENT_NUMBER number) noexcept {
     return number == DAT_CONNECTION_EVENT_ESTABLISHED || number == DAT_CONNECTION_EVENT_DISCONNECTED;
 }
 
+/// Converts the socket address of a peer.
+DAT_RETURN find_host(const sockaddr* address, HostAddress& host) noexcept {
+    const HostAddress found = host_of(address);
+    if (found.empty())
+        return failed(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED),
+                      explain("address family %d is neither IPv4 nor IPv6", address->sa_family));
+    const std::uint8_t first = found.span().front();
+    const bool is_ipv4 = found.size() == 4;
+    const bool multicast = is_ipv4 ? first >= 224 : first == 0xFF;
+    if (multicast)
+        return failed(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED),
+                      explain("%s is a multicast address", text_of(found).c_str()));
+    host = found;
+    return success;
+}
+
 }  // namespace
 
-///
+// ---- Events for the consumer --------------------------------------------------------------------------------------
+
 void Ep::tell(DAT_EVENT_NUMBER number, const char* why) noexcept {
     log(is_orderly(number) ? LogLevel::Debug : LogLevel::Info, "endpoint %p: %s%s%s", handle(), name_of(number),
         *why == '\0' ? "" : ": ", why);
@@ -214,26 +228,6 @@ DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
 }
 
 // ---- Entry points -------------------------------------------------------------------------------------------------
-
-namespace {
-
-/// Converts the socket address of a peer.
-DAT_RETURN find_host(const sockaddr* address, HostAddress& host) noexcept {
-    const HostAddress found = host_of(address);
-    if (found.empty())
-        return failed(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED),
-                      explain("address family %d is neither IPv4 nor IPv6", address->sa_family));
-    const std::uint8_t first = found.span().front();
-    const bool is_ipv4 = found.size() == 4;
-    const bool multicast = is_ipv4 ? first >= 224 : first == 0xFF;
-    if (multicast)
-        return failed(error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED),
-                      explain("%s is a multicast address", text_of(found).c_str()));
-    host = found;
-    return success;
-}
-
-}  // namespace
 
 DAT_RETURN calls::ep_connect(Ep& endpoint, DAT_IA_ADDRESS_PTR address, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,
                              DAT_COUNT private_data_size, const DAT_PVOID private_data, DAT_QOS qos,

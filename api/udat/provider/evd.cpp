@@ -58,6 +58,16 @@ bool settle_with_endpoint(Completion& completion, bool has_cookies, bool& quiet)
     return true;
 }
 
+[[gnu::cold, gnu::noinline]] DAT_RETURN has_waiter() noexcept {
+    return invalid_state(DAT_INVALID_STATE_EVD_WAITER, "another thread waits for events of the EVD");
+}
+
+DAT_RETURN freed() noexcept { return failed(error(DAT_ABORT), "the EVD was freed during the wait"); }
+
+DAT_RETURN unwaitable() noexcept {
+    return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE, "dat_evd_set_unwaitable was called");
+}
+
 }  // namespace
 
 // ---- Posting events -----------------------------------------------------------------------------------------------
@@ -321,20 +331,6 @@ bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcep
     untold_ = false;
     return true;
 }
-
-namespace {
-
-[[gnu::cold, gnu::noinline]] DAT_RETURN has_waiter() noexcept {
-    return invalid_state(DAT_INVALID_STATE_EVD_WAITER, "another thread waits for events of the EVD");
-}
-
-DAT_RETURN freed() noexcept { return failed(error(DAT_ABORT), "the EVD was freed during the wait"); }
-
-DAT_RETURN unwaitable() noexcept {
-    return invalid_state(DAT_INVALID_STATE_EVD_UNWAITABLE, "dat_evd_set_unwaitable was called");
-}
-
-}  // namespace
 
 DAT_RETURN Evd::dequeue(DAT_EVENT& event) noexcept {
     if (waiting_.load(std::memory_order_acquire)) [[unlikely]]

@@ -49,6 +49,22 @@ Status post_with(RequestCookies* cookies, std::uint64_t& context, DAT_COMPLETION
     return {Code::NoResources, "out of memory"};
 }
 
+const char* call_for(CompletedOperation operation, bool shared) noexcept {
+    switch (operation) {
+        case CompletedOperation::Send: return "dat_ep_post_send";
+        case CompletedOperation::RdmaWrite:
+        case CompletedOperation::AtomicWrite: return "dat_ep_post_rdma_write";
+        case CompletedOperation::RdmaRead:
+        case CompletedOperation::Flush: return "dat_ep_post_rdma_read";
+        case CompletedOperation::FetchAdd: return "dat_ib_post_fetch_and_add";
+        case CompletedOperation::CompareSwap: return "dat_ib_post_cmp_and_swap";
+        case CompletedOperation::BindWindow: return "dat_rmr_bind";
+        case CompletedOperation::Receive:
+        case CompletedOperation::ReceiveRdmaWrite: break;
+    }
+    return shared ? "dat_srq_post_recv" : "dat_ep_post_recv";
+}
+
 }  // namespace
 
 DAT_COUNT Ep::outstanding(QueueKind queue) const noexcept {
@@ -220,26 +236,6 @@ namespace {
 }
 
 // ---- Failures -----------------------------------------------------------------------------------------------------
-
-namespace {
-
-const char* call_for(CompletedOperation operation, bool shared) noexcept {
-    switch (operation) {
-        case CompletedOperation::Send: return "dat_ep_post_send";
-        case CompletedOperation::RdmaWrite:
-        case CompletedOperation::AtomicWrite: return "dat_ep_post_rdma_write";
-        case CompletedOperation::RdmaRead:
-        case CompletedOperation::Flush: return "dat_ep_post_rdma_read";
-        case CompletedOperation::FetchAdd: return "dat_ib_post_fetch_and_add";
-        case CompletedOperation::CompareSwap: return "dat_ib_post_cmp_and_swap";
-        case CompletedOperation::BindWindow: return "dat_rmr_bind";
-        case CompletedOperation::Receive:
-        case CompletedOperation::ReceiveRdmaWrite: break;
-    }
-    return shared ? "dat_srq_post_recv" : "dat_ep_post_recv";
-}
-
-}  // namespace
 
 RequestTerms Ep::terms_of(const FailedRequest& request) const noexcept {
     const auto& cookies = request.operation >= CompletedOperation::Receive ? recv_cookies_ : request_cookies_;
