@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/provider.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -73,17 +75,10 @@ Reason text_of(std::span<const HostAddress> hosts) noexcept {
     return hosts.empty() ? "a host without an address" : text_of(hosts.front()).c_str();
 }
 
-/// Reports that a variable names none of these backends or devices.
-void warn_of_names(const char* variable, const std::vector<std::string>& names) {
-    std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-    warn_of_setting(variable, list);
-}
-
 void warn_of_backend() noexcept try {
-    std::vector<std::string> names;
-    for (const backend::Provider* provider : providers()) names.emplace_back(provider->name());
-    warn_of_names("VIADUCT_BACKEND", names);
+    std::vector<std::string_view> names;
+    for (const backend::Provider* provider : providers()) names.push_back(provider->name());
+    warn_of_setting("VIADUCT_BACKEND", fmt::format("{}", fmt::join(names, ", ")));
 } catch (const std::bad_alloc&) {
     warn_of_setting("VIADUCT_BACKEND", "the name of a backend");
 }
@@ -97,7 +92,7 @@ void warn_of_device() noexcept try {
         if (!devices.ok() || (!only.empty() && provider->name() != only)) continue;
         for (const backend::DeviceSummary& device : devices.value()) names.push_back(device.name);
     }
-    warn_of_names("VIADUCT_DEVICE", names);
+    warn_of_setting("VIADUCT_DEVICE", fmt::format("{}", fmt::join(names, ", ")));
 } catch (const std::bad_alloc&) {
     warn_of_setting("VIADUCT_DEVICE", "the name of a device");
 }

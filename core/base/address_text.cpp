@@ -12,9 +12,7 @@ namespace viaduct {
 namespace {
 
 void write_hexadecimal(std::span<const std::uint8_t> bytes, std::span<char> text) noexcept {
-    int used = std::snprintf(text.data(), text.size(), "0x");
-    for (const std::uint8_t byte : bytes)
-        used += std::snprintf(text.data() + used, text.size() - static_cast<std::size_t>(used), "%02x", byte);
+    fmt::format_to_n(text.data(), text.size() - 1, "0x{:02x}", fmt::join(bytes, ""));
 }
 
 }  // namespace
