@@ -37,9 +37,7 @@ Result<std::shared_ptr<Device>> open_device(const std::string& name, DeviceObser
         }
     }
     if (!overridden) return Status(Code::InvalidParameter, "no device with that name");
-    const auto device = default_device();
-    if (!device.ok()) return device.status();
-    return open_device(device.value(), observer);
+    return Device::open_default(observer);
 }
 
 }  // namespace
