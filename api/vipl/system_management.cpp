@@ -12,8 +12,6 @@ using namespace viaduct::vipl;
 
 namespace {
 
-using HostAddress = Bytes<Address::max_host>;
-
 /// A NIC has a link to each other NIC of the host with an address of its family, but not to itself.
 std::vector<HostAddress> discover(const Nic& nic, VIP_ULONG hops) {
     if (hops == 0) return {nic.attributes().host};
@@ -47,12 +45,11 @@ VIP_RETURN VipQuerySystemManagementInfo(VIP_NIC_HANDLE NicHandle, VIP_ULONG Info
         auto& list = *static_cast<VIP_AUTODISCOVERY_LIST*>(SysManInfo);
         const auto found = discover(nic, list.NumberOfHops);
         const VIP_ULONG room = list.NumAdAddrs;
-        if (room >= found.size()) {
-            const VIP_RETURN result = write_addresses(found, list.ADAddrArray);
-            if (result != VIP_SUCCESS) return result;
-        }
+        const bool fit = room >= found.size();
+        const VIP_RETURN written = fit ? write_addresses(found, list.ADAddrArray) : VIP_SUCCESS;
+        if (written != VIP_SUCCESS) return written;
         list.NumAdAddrs = found.size();
-        if (room >= found.size()) return VIP_SUCCESS;
+        if (fit) return VIP_SUCCESS;
         return failed(VIP_ERROR_RESOURCE, explain("NumAdAddrs is %lu, there are %zu addresses", room, found.size()));
     });
 }
