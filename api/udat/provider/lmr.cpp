@@ -86,9 +86,7 @@ DAT_RETURN calls::lmr_create(Ia& owner, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTIO
     if (zone == nullptr) return foreign_pz();
     if ((privileges & ~all_privileges) != 0)
         return invalid_parameter(DAT_INVALID_ARG6, explain("privileges is 0x%x", unsigned{privileges}));
-    if (va_type == DAT_VA_TYPE_ZB) return zero_based();
-    if (va_type != DAT_VA_TYPE_VA)
-        return invalid_parameter(DAT_INVALID_ARG7, explain("va_type is %d", static_cast<int>(va_type)));
+    if (const DAT_RETURN result = check_va_type(va_type, DAT_INVALID_ARG7); result != success) return result;
     if (lmr == nullptr) return invalid_parameter(DAT_INVALID_ARG8, "lmr_handle is null");
     void* memory = nullptr;
     if (const DAT_RETURN result = find_memory(type, region, length, memory); result != success) return result;

@@ -94,8 +94,10 @@ template <class T, class Body>
     return result == success ? success : report_failure(call, handle, result);
 }
 
-/// The failure of calls that ask for addresses relative to a region.
-inline DAT_RETURN zero_based() noexcept {
+/// Checks an argument that says whether addresses are relative to a region.
+inline DAT_RETURN check_va_type(DAT_VA_TYPE type, DAT_RETURN_SUBTYPE argument) noexcept {
+    if (type == DAT_VA_TYPE_VA) return success;
+    if (type != DAT_VA_TYPE_ZB) return invalid_parameter(argument, explain("va_type is %d", static_cast<int>(type)));
     return failed(error(DAT_MODEL_NOT_SUPPORTED), "zero-based addresses are not supported: zb_supported is DAT_FALSE");
 }
 

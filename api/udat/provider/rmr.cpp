@@ -108,9 +108,7 @@ DAT_RETURN calls::rmr_bind(Rmr& region, DAT_LMR_HANDLE lmr, const DAT_LMR_TRIPLE
     if (endpoint == nullptr) return invalid_handle(DAT_INVALID_HANDLE_EP, "ep_handle is no endpoint");
     if ((privileges & ~all_privileges) != 0)
         return invalid_parameter(DAT_INVALID_ARG4, explain("mem_priv is 0x%x", unsigned{privileges}));
-    if (va_type == DAT_VA_TYPE_ZB) return zero_based();
-    if (va_type != DAT_VA_TYPE_VA)
-        return invalid_parameter(DAT_INVALID_ARG5, explain("va_type is %d", static_cast<int>(va_type)));
+    if (const DAT_RETURN result = check_va_type(va_type, DAT_INVALID_ARG5); result != success) return result;
     if (context == nullptr) return invalid_parameter(DAT_INVALID_ARG9, "rmr_context is null");
     if (!unbinds) {
         const MemoryRegion& whole = memory->region();
