@@ -9,12 +9,6 @@
 namespace viaduct {
 namespace {
 
-bool take(std::string_view& text, std::string_view prefix) noexcept {
-    if (!text.starts_with(prefix)) return false;
-    text.remove_prefix(prefix.size());
-    return true;
-}
-
 bool parse(std::string_view text, std::uint64_t& number) noexcept { return take_number(text, number) && text.empty(); }
 
 /// The number of a call.
@@ -39,7 +33,7 @@ bool take_duration(std::string_view& text, double& unit, std::chrono::nanosecond
     double number = 0;
     if (!take_number(text, number)) return false;
     for (const auto& [name, nanoseconds] : units)
-        if (take(text, name)) {
+        if (take_text(text, name)) {
             unit = nanoseconds;
             break;
         }
@@ -52,13 +46,13 @@ bool parse_delay(std::string_view text, FaultSpec& spec) noexcept {
     double unit = 0;
     if (!take_duration(text, unit, spec.delay)) return false;
     if (text.empty()) return true;
-    if (!take(text, "±") && !take(text, "+-")) return false;
+    if (!take_text(text, "±") && !take_text(text, "+-")) return false;
     return take_duration(text, unit, spec.jitter) && text.empty() && spec.jitter <= spec.delay;
 }
 
 bool parse_disconnect(std::string_view text, FaultSpec& spec) noexcept {
     std::uint64_t number = 0;
-    if (!take(text, "after:") || !parse(text, number)) return false;
+    if (!take_text(text, "after:") || !parse(text, number)) return false;
     spec.disconnect_after = number;
     return true;
 }

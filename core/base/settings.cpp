@@ -55,21 +55,14 @@ std::optional<unsigned> number_setting(const NumberSetting& wanted) noexcept {
 }
 
 std::optional<PmemSetting> PmemSetting::parse(std::string_view value) noexcept {
-    constexpr std::string_view mode = "strict";
-    constexpr std::string_view random = "random:";
-    if (!value.starts_with(mode)) return std::nullopt;
-    value.remove_prefix(mode.size());
+    if (!take_text(value, "strict")) return std::nullopt;
     if (value.empty()) return PmemSetting{};
-    if (value.front() != ':') return std::nullopt;
-    value.remove_prefix(1);
+    if (!take_text(value, ":")) return std::nullopt;
     PmemSetting setting{.cuts = true};
-    if (value.starts_with(random)) {
-        value.remove_prefix(random.size());
-    } else {
+    if (!take_text(value, "random:")) {
         if (!take_number(value, setting.flush) || setting.flush == 0) return std::nullopt;
         if (value.empty()) return setting;
-        if (value.front() != ':') return std::nullopt;
-        value.remove_prefix(1);
+        if (!take_text(value, ":")) return std::nullopt;
     }
     if (!take_number(value, setting.seed) || !value.empty()) return std::nullopt;
     return setting;

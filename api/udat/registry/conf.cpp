@@ -43,9 +43,7 @@ Result<std::string> take_field(std::string_view& text) {
 
 /// Parses "MAJOR.MINOR".
 bool read_version(std::string_view text, DAT_UINT32& major, DAT_UINT32& minor) noexcept {
-    if (!take_number(text, major) || !text.starts_with('.')) return false;
-    text.remove_prefix(1);
-    return take_number(text, minor) && text.empty();
+    return take_number(text, major) && take_text(text, ".") && take_number(text, minor) && text.empty();
 }
 
 /// Parses one of two words. The first one means true.
