@@ -231,8 +231,7 @@ int rpma_conn_get_event_fd(const struct rpma_conn* conn, int* fd) {
 }
 
 int rpma_conn_get_private_data(const struct rpma_conn* conn, struct rpma_conn_private_data* pdata) {
-    return get_value<Conn>(conn, pdata, "pdata is NULL",
-                           [](const Conn& connection) { return connection.private_data(); });
+    return get_value<Conn>(conn, pdata, "pdata is NULL", &Conn::private_data);
 }
 
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn* conn, const struct rpma_peer_cfg* pcfg) {
@@ -245,8 +244,7 @@ int rpma_conn_apply_remote_peer_cfg(struct rpma_conn* conn, const struct rpma_pe
 }
 
 int rpma_conn_get_qp_num(const struct rpma_conn* conn, uint32_t* qp_num) {
-    return get_value<Conn>(conn, qp_num, "qp_num is NULL",
-                           [](const Conn& connection) { return connection.qp_number(); });
+    return get_value<Conn>(conn, qp_num, "qp_num is NULL", &Conn::qp_number);
 }
 
 int rpma_conn_get_cq(const struct rpma_conn* conn, struct rpma_cq** cq_ptr) {

@@ -130,9 +130,7 @@ int rpma_ep_listen(struct rpma_peer* peer, const char* addr, const char* port, s
 
 int rpma_ep_shutdown(struct rpma_ep** ep_ptr) { return destroy<Ep>(ep_ptr); }
 
-int rpma_ep_get_fd(const struct rpma_ep* ep, int* fd) {
-    return get_value<Ep>(ep, fd, "fd is NULL", [](const Ep& endpoint) { return endpoint.fd(); });
-}
+int rpma_ep_get_fd(const struct rpma_ep* ep, int* fd) { return get_value<Ep>(ep, fd, "fd is NULL", &Ep::fd); }
 
 int rpma_ep_next_conn_req(struct rpma_ep* ep, const struct rpma_conn_cfg* cfg, struct rpma_conn_req** req_ptr) {
     return Entry::wait<Ep>(ep, {}, [&](Ep& endpoint) {

@@ -2,6 +2,7 @@
 // The handles of objects: their layout as seen by programs, and their deletion.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "api/rpma/api.hpp"
@@ -43,7 +44,7 @@ void hand_over(std::unique_ptr<Object> object, Opaque** handle) noexcept {
 template <class Object, class Value, class Get>
 int get_value(const void* handle, Value* value, const char* otherwise, Get get, const Call& call = {}) {
     const auto read = [&](const Object& object) {
-        *value = get(object);
+        *value = std::invoke(get, object);
         return 0;
     };
     return Entry::on<Object>(handle, {{value != nullptr, otherwise}}, read, call);

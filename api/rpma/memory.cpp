@@ -117,12 +117,11 @@ int rpma_mr_get_size(const struct rpma_mr_local* mr, size_t* size) {
 }
 
 int rpma_mr_remote_get_size(const struct rpma_mr_remote* mr, size_t* size) {
-    return get_value<MrRemote>(mr, size, "size is NULL", [](const MrRemote& remote) { return remote.size(); });
+    return get_value<MrRemote>(mr, size, "size is NULL", &MrRemote::size);
 }
 
 int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote* mr, int* flush_type) {
-    return get_value<MrRemote>(mr, flush_type, "flush_type is NULL",
-                               [](const MrRemote& remote) { return remote.flush_types(); });
+    return get_value<MrRemote>(mr, flush_type, "flush_type is NULL", &MrRemote::flush_types);
 }
 
 int rpma_mr_advise(struct rpma_mr_local* mr, size_t offset, size_t len, int advice, uint32_t flags) {
