@@ -357,9 +357,7 @@ public:
     virtual Result<std::vector<DeviceSummary>> devices() const noexcept = 0;
 
     Result<std::uint32_t> device_count() const noexcept {
-        const auto all = devices();
-        if (!all.ok()) return all.status();
-        return static_cast<std::uint32_t>(all.value().size());
+        return devices().and_then([](const auto& all) { return Result(static_cast<std::uint32_t>(all.size())); });
     }
 
     /// The listeners in the tables of sockets in a directory: /proc/net, or /proc/PID/net for the network namespace of

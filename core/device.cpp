@@ -58,57 +58,39 @@ DeviceCounters Device::counters_with(const EndpointCounters& open) const noexcep
 }
 
 Result<std::shared_ptr<Device>> Device::open_default(DeviceObserver* observer) {
-    const auto device = default_device();
-    if (!device.ok()) return device.status();
-    return open_device(device.value(), observer);
+    return default_device().and_then([&](const DeviceId& device) { return open_device(device, observer); });
 }
 
 Result<std::shared_ptr<Device>> Device::open(std::uint32_t number, DeviceObserver* observer) {
-    const auto provider = selected_provider();
-    if (!provider.ok()) return provider.status();
-    return open_device(*provider.value(), number, observer);
+    return selected_provider().and_then([&](auto* provider) { return open_device(*provider, number, observer); });
 }
 
 Result<std::shared_ptr<Device>> Device::open_named(std::string_view name, DeviceObserver* observer) {
-    const auto device = find_device(name);
-    if (!device.ok()) return device.status();
-    return open_device(device.value(), observer);
+    return find_device(name).and_then([&](const DeviceId& device) { return open_device(device, observer); });
 }
 
 Result<std::shared_ptr<Device>> Device::open_towards(const HostAddress& host, DeviceObserver* observer) {
-    const auto route = find_route({&host, 1});
-    if (!route.ok()) return route.status();
-    return open_device(route.value().device, observer);
+    return find_route({&host, 1}).and_then([&](const Route& route) { return open_device(route.device, observer); });
 }
 
 Result<std::uint32_t> Device::count() {
-    const auto provider = selected_provider();
-    if (!provider.ok()) return provider.status();
-    return provider.value()->device_count();
+    return selected_provider().and_then([](auto* provider) { return provider->device_count(); });
 }
 
 Result<std::string_view> Device::backend_name() {
-    const auto provider = selected_provider();
-    if (!provider.ok()) return provider.status();
-    return provider.value()->name();
+    return selected_provider().and_then([](auto* provider) { return Result(provider->name()); });
 }
 
 Result<std::uint32_t> Device::find(std::string_view name) {
-    const auto provider = selected_provider();
-    if (!provider.ok()) return provider.status();
-    return provider.value()->find(name);
+    return selected_provider().and_then([&](auto* provider) { return provider->find(name); });
 }
 
 Result<std::uint32_t> Device::default_number() {
-    const auto device = default_device();
-    if (!device.ok()) return device.status();
-    return device.value().number;
+    return default_device().and_then([](const DeviceId& device) { return Result(device.number); });
 }
 
 Result<std::uint32_t> Device::route_to(const HostAddress& host) {
-    const auto provider = selected_provider();
-    if (!provider.ok()) return provider.status();
-    return provider.value()->route_to(host);
+    return selected_provider().and_then([&](auto* provider) { return provider->route_to(host); });
 }
 
 Result<std::shared_ptr<Device>> open_device(backend::Provider& provider, std::uint32_t index,

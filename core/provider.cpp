@@ -108,9 +108,7 @@ void use_providers(std::span<backend::Provider* const> list) noexcept { replacem
 Result<backend::Provider*> find_provider(std::string_view name) noexcept {
     return find_if([name](backend::Provider& provider) -> Result<bool> {
         if (!name.empty()) return provider.name() == name;
-        const auto count = provider.device_count();
-        if (!count.ok()) return count.status();
-        return count.value() != 0;
+        return provider.device_count().and_then([](std::uint32_t count) { return Result(count != 0); });
     });
 }
 
@@ -147,16 +145,12 @@ Result<DeviceId> default_device() noexcept {
         warn_of_device();  // may format other texts
         return Status(Code::InvalidParameter, explain("%s", why.c_str()));
     }
-    const auto provider = selected_provider();
-    if (!provider.ok()) return provider.status();
-    return DeviceId{provider.value(), 0};
+    return selected_provider().and_then([](auto* provider) { return Result(DeviceId{provider, 0}); });
 }
 
 Result<DeviceId> find_device(std::string_view name) noexcept {
-    const auto search = [name](backend::Provider& provider) -> Result<DeviceId> {
-        const auto number = provider.find(name);
-        if (!number.ok()) return number.status();
-        return DeviceId{&provider, number.value()};
+    const auto search = [name](backend::Provider& provider) {
+        return provider.find(name).and_then([&](auto number) { return Result(DeviceId{&provider, number}); });
     };
     const Reason wanted(explain("%.*s", static_cast<int>(name.size()), name.data()));
     return search_providers<DeviceId>(search, Code::InvalidParameter, "no device", wanted);
@@ -168,9 +162,7 @@ Result<DeviceId> find_own_device(std::span<const HostAddress> hosts) noexcept {
         if (devices.status().code() == Code::NoResources) return devices.status();
         for (std::uint32_t i = 0; devices.ok() && i < devices.value().size(); ++i)
             if (std::ranges::find(hosts, devices.value()[i].host) != hosts.end()) return DeviceId{&provider, i};
-        const auto route = find_route(hosts, provider);
-        if (!route.ok()) return route.status();
-        return route.value().device;
+        return find_route(hosts, provider).and_then([](const Route& route) { return Result(route.device); });
     };
     return search_providers<DeviceId>(search, Code::Unreachable, "no device for", text_of(hosts));
 }

@@ -51,9 +51,7 @@ Result<DeviceId> find_local_device(const char* text) {
     auto addresses = addresses_of(text);
     if (!addresses.ok()) return addresses.status();
     if (std::ranges::any_of(*addresses, is_any)) return default_device();
-    const auto own = own_addresses(text, std::move(*addresses));
-    if (!own.ok()) return own.status();
-    return find_own_device(own.value());
+    return own_addresses(text, std::move(*addresses)).and_then([](const auto& own) { return find_own_device(own); });
 }
 
 Result<HostAddress> find_local_host(const char* text, const DeviceId& id, const DeviceAttributes& attributes) {
@@ -62,27 +60,21 @@ Result<HostAddress> find_local_host(const char* text, const DeviceId& id, const 
     for (const HostAddress& host : attributes.local_hosts)
         if (std::ranges::find(*addresses, host) != addresses->end()) return host;
     if (std::ranges::any_of(*addresses, is_any)) return attributes.host;
-    const auto own = own_addresses(text, std::move(*addresses));
-    if (!own.ok()) return own.status();
-    const auto route = find_route(own.value(), *id.provider);
-    if (!route.ok()) return route.status();
-    return attributes.local_hosts.at(route.value().device.number);
+    return own_addresses(text, std::move(*addresses))
+        .and_then([&](const auto& own) { return find_route(own, *id.provider); })
+        .and_then([&](const Route& route) { return Result(attributes.local_hosts.at(route.device.number)); });
 }
 
 Result<DeviceId> find_device_towards(const char* text) {
-    const auto addresses = addresses_of(text);
-    if (!addresses.ok()) return addresses.status();
-    const auto route = find_route(addresses.value());
-    if (!route.ok()) return route.status();
-    return route.value().device;
+    return addresses_of(text)
+        .and_then([](const auto& hosts) { return find_route(hosts); })
+        .and_then([](const Route& route) { return Result(route.device); });
 }
 
 Result<HostAddress> find_host(const char* text, backend::Provider& provider) {
-    const auto addresses = addresses_of(text);
-    if (!addresses.ok()) return addresses.status();
-    const auto route = find_route(addresses.value(), provider);
-    if (!route.ok()) return route.status();
-    return route.value().host;
+    return addresses_of(text)
+        .and_then([&](const auto& hosts) { return find_route(hosts, provider); })
+        .and_then([](const Route& route) { return Result(route.host); });
 }
 
 Result<Bytes<Address::max_service>> find_service(const char* port) {

@@ -252,9 +252,7 @@ Result<DeviceId> device_with_name(std::string_view name) {
         return Status(Code::InvalidParameter,
                       explain("no NIC with that name: %.*s", static_cast<int>(name.size()), name.data()));
     if (*number == 0) return default_device();
-    const auto provider = selected_provider();
-    if (!provider.ok()) return provider.status();
-    return DeviceId{provider.value(), *number};
+    return selected_provider().and_then([&](auto* provider) { return Result(DeviceId{provider, *number}); });
 }
 
 }  // namespace viaduct::vipl

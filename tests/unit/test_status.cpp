@@ -58,6 +58,9 @@ TEST_CASE("status: every code has a distinct name") {
 TEST_CASE("status: a result holds a value or a reason") {
     Result<int> value = 5;
     CHECK(value.ok());
+    const auto as_text = [](int number) { return Result(std::to_string(number)); };
+    CHECK(Result(7).and_then(as_text).value() == "7");
+    CHECK(Result<int>(Status(Code::Busy, "in use")).and_then(as_text).status().code() == Code::Busy);
     CHECK(value.status().ok());
     CHECK(*value == 5);
     const Result<int> reason = Status(Code::Busy, "in use");

@@ -99,6 +99,12 @@ public:
     T&& operator*() && noexcept { return std::move(*value_); }
     T* operator->() noexcept { return &*value_; }
 
+    /// What `next` returns for the value, which is a Result, too; without a value, the status.
+    auto and_then(auto next) && -> decltype(next(std::declval<T>())) {
+        if (!ok()) return status_;
+        return next(std::move(*value_));
+    }
+
     /// Throws StatusError if there is no value.
     T value_or_throw() && {
         if (!ok()) status_.or_throw();
