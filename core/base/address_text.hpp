@@ -10,15 +10,10 @@
 namespace viaduct {
 
 /// Text that needs no memory.
-class AddressText {
-public:
-    const char* c_str() const noexcept { return text_.data(); }
+struct AddressText {
+    const char* c_str() const noexcept { return chars.data(); }
 
-private:
-    friend VIADUCT_EXPORT AddressText text_of(const HostAddress& host) noexcept;
-    friend VIADUCT_EXPORT AddressText text_of(const Service& service) noexcept;
-    friend VIADUCT_EXPORT AddressText text_of(const Address& address) noexcept;
-    std::array<char, 2 * (Address::max_service + Address::max_host) + 24> text_{};
+    std::array<char, 2 * (Address::max_service + Address::max_host) + 24> chars{};
 };
 
 /// "192.0.2.1", "2001:db8::1", or the bytes in hexadecimal if it is neither.
