@@ -67,6 +67,12 @@ public:
     /// returns true.
     bool revoke() noexcept { return slots.end(handle_, type, this); }
 
+    /// Invalidates the handle, and releases the threads that wait for the object.
+    void end_calls() noexcept {
+        revoke();
+        end_waits(handle_);
+    }
+
     using Fields = Face;
     Fields& fields() const noexcept { return *std::launder(static_cast<Face*>(handle_)); }
 

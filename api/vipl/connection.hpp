@@ -14,10 +14,7 @@ public:
     explicit Connection(Nic& nic) : nic_(nic) {}
 
     /// Waits for the threads that are about to answer it.
-    ~Connection() {
-        revoke();
-        end_waits(handle());
-    }
+    ~Connection() { end_calls(); }
 
     void keep(Owned<ConnectionRequest> request) noexcept { request_ = std::move(request); }
 

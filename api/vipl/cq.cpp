@@ -31,11 +31,6 @@ Cq::~Cq() {
     end_handlers();
 }
 
-void Cq::end_calls() noexcept {
-    revoke();
-    end_waits(handle());
-}
-
 void Cq::end_handlers() noexcept {
     if (notifier_ != nullptr) notifier_->stop();
 }

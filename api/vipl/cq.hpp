@@ -36,9 +36,6 @@ public:
     Nic& nic() const noexcept { return nic_; }
     const std::shared_ptr<CompletionQueue>& queue() const noexcept { return queue_; }
 
-    /// Invalidates the handle, and releases the threads that wait for the queue.
-    void end_calls() noexcept;
-
     /// Discards the requests for handlers, and waits for one that runs.
     void end_handlers() noexcept;
 

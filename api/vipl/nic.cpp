@@ -42,8 +42,7 @@ Result<std::unique_ptr<Nic>> Nic::open(const DeviceId& id) {
 
 /// Until it has returned, a handler may be in a call for any object of the NIC, and wait for it.
 Nic::~Nic() {
-    revoke();
-    end_waits(handle());
+    end_calls();
     const auto last_cqs = cqs.take();
     const auto last_vis = vis.take();  // destroyed before the completion queues
     for (const auto& [vi, owner] : last_vis) vi->end_calls();
