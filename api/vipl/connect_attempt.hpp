@@ -42,11 +42,6 @@ public:
         }
         changed_.notify_all();
     }
-    void settle(ConnectionEventKind kind) noexcept {
-        ConnectionEvent event;
-        event.kind = kind;
-        settle(event);
-    }
 
     /// Abandons the request or its outcome. A thread that waits for it gets InvalidState.
     void abandon() noexcept {

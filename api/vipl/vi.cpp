@@ -346,7 +346,7 @@ void Vi::disconnect() noexcept {
 
 void Vi::break_off() noexcept {
     Internals::fail(*endpoint_);
-    attempt.settle(ConnectionEventKind::Lost);
+    attempt.settle({.kind = ConnectionEventKind::Lost});
 }
 
 void Vi::fail() noexcept {
