@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +21,6 @@
 #include "core/base/numbers.hpp"
 #include "core/base/settings.hpp"
 #include "core/provider.hpp"
-#include "tools/measure/target.hpp"
 
 namespace viaduct::tools {
 namespace {

@@ -3,7 +3,6 @@
 #include <link.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 
 #include <fmt/format.h>

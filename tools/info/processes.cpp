@@ -9,7 +9,6 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string_view>
 #include <utility>
 

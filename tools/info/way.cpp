@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The way to a host, step by step.
 #include <netdb.h>
-#include <netinet/in.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tools/measure/perf_session.hpp"
-
 namespace viaduct::measure {
 namespace {
 

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "tools/measure/machine.hpp"
 #include "tools/measure/server.hpp"

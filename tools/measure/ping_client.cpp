@@ -5,7 +5,6 @@
 
 #include "tools/measure/ping.hpp"
 #include "tools/measure/workspace.hpp"
-#include "viaduct/deadline.hpp"
 
 namespace viaduct::measure {
 namespace {

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cmath>
 #include <ctime>
-#include <string>
 #include <vector>
 
 #include "tools/measure/perf_session.hpp"

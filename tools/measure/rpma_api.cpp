@@ -11,7 +11,6 @@
 #include "core/base/event_channel.hpp"
 #include "core/base/wait_until.hpp"
 #include "tools/measure/core_api.hpp"
-#include "tools/measure/error.hpp"
 #include "tools/measure/target.hpp"
 
 namespace viaduct::measure {

@@ -4,7 +4,6 @@
 
 #include <librpma.h>
 
-#include <string>
 #include <vector>
 
 #include "tools/measure/api.hpp"

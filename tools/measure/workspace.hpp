@@ -6,7 +6,6 @@
 #include <cstring>
 #include <memory>
 #include <span>
-#include <string>
 
 #include "tools/measure/api.hpp"
 #include "tools/measure/buffer.hpp"

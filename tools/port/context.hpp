@@ -2,7 +2,6 @@
 // What stands around the names of a source, as far as its tokens tell.
 #pragma once
 
-#include <cstdint>
 #include <set>
 #include <string_view>
 #include <vector>

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "tools/port/clang.hpp"
-#include "tools/port/compile_commands.hpp"
 #include "tools/port/mapping.hpp"
 #include "tools/port/sources.hpp"
 #include "tools/port/tokenizer.hpp"

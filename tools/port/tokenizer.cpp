@@ -10,9 +10,7 @@
 #include <random>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -17,6 +17,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "tools/run/trace/board.hpp"
 

@@ -9,13 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <new>
 #include <string_view>
-#include <utility>
 
 #include "tools/run/trace/tracer.hpp"
 

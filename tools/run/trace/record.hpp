@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "tools/run/trace/board.hpp"
-#include "tools/run/trace/text.hpp"
 
 namespace viaduct::trace {
 

@@ -4,7 +4,6 @@
 
 #include <sys/stat.h>
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
