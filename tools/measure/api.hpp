@@ -2,7 +2,7 @@
 // What the tools ask of a programming interface (VIPL, DAT, librpma, the core): links that connect and move data.
 //
 // An implementation is an Api, a Listener and a `final` Link. The classes below serve the parts that are not timed; the
-// measuring loops are templates over the final Link, so that no virtual call stands in the way (see any_link.hpp).
+// measuring loops are templates over the final Link, so that no virtual call stands in the way (see perf_session.cpp).
 // Failures are thrown (error.hpp). Completions of a queue come in the order of posting, in every interface, so that the
 // caller needs no tags: the n-th completion belongs to the n-th post.
 #pragma once

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <list>
 
-#include "tools/measure/any_link.hpp"
 #include "tools/measure/data_check.hpp"
 #include "tools/measure/target.hpp"
 #include "viaduct/deadline.hpp"

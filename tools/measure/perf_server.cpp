@@ -5,7 +5,6 @@
 #include <list>
 #include <utility>
 
-#include "tools/measure/any_link.hpp"
 #include "tools/measure/data_check.hpp"
 #include "tools/measure/free_service.hpp"
 
