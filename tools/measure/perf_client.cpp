@@ -7,11 +7,6 @@
 #include "viaduct/deadline.hpp"
 
 namespace viaduct::measure {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-}  // namespace
 
 std::optional<std::string> check(const PerfParameters& parameters) {
     const bool streams = parameters.test == Test::Bandwidth || parameters.test == Test::Rate;
@@ -98,6 +93,8 @@ public:
     }
 
 private:
+    using Clock = std::chrono::steady_clock;
+
     wire::PerfHello hello() const {
         return {.terms = static_cast<const wire::PerfTerms&>(parameters_), .landing = workspace_.landing_for_peer()};
     }

@@ -23,6 +23,12 @@ constexpr std::byte pattern(std::uint32_t sequence, std::size_t index) noexcept 
 /// Thrown through a request that is given up because the user wants to stop.
 struct Stopped {};
 
+/// Sleeps until a point in time, unless told to stop.
+void sleep_until(Clock::time_point end, const std::atomic<bool>& stop) {
+    while (!stop.load() && Clock::now() < end)
+        std::this_thread::sleep_until(std::min(end, Clock::now() + Clock::duration(slice)));
+}
+
 }  // namespace
 
 void fill_frame(std::span<std::byte> frame, std::uint32_t sequence) noexcept {
@@ -176,16 +182,6 @@ double PingSummary::loss_percent() const noexcept {
     if (transmitted == 0) return 0;
     return 100.0 * static_cast<double>(transmitted - received()) / static_cast<double>(transmitted);
 }
-
-namespace {
-
-/// Sleeps until a point in time, unless told to stop.
-void sleep_until(Clock::time_point end, const std::atomic<bool>& stop) {
-    while (!stop.load() && Clock::now() < end)
-        std::this_thread::sleep_until(std::min(end, Clock::now() + Clock::duration(slice)));
-}
-
-}  // namespace
 
 PingSummary run_pings(PingClient& client, const PingSchedule& schedule, const std::atomic<bool>& stop,
                       const std::function<void(const PingOutcome&)>& tell) {

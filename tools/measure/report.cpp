@@ -97,31 +97,6 @@ std::vector<Column> columns_of(const Measurement& measurement, const ReportConte
     return columns;
 }
 
-}  // namespace
-
-std::string title_of(const ReportContext& context) {
-    const PerfParameters& parameters = context.parameters;
-    std::string text = fmt::format("vi-perf {}: {} to {} ({})", measure::text_of(parameters.test), context.api,
-                                   context.server, context.backend);
-    if (parameters.test == Test::Connect) return text + fmt::format(", {} open at once", parameters.open);
-    text += fmt::format(", {}, {}, {} memory", measure::text_of(parameters.operation),
-                        measure::text_of(parameters.mode), measure::text_of(parameters.memory));
-    if (parameters.reliability != Reliability::ReliableDelivery)
-        text += fmt::format(", {}", measure::text_of(parameters.reliability));
-    if (parameters.segments > 1) text += fmt::format(", {} segments", parameters.segments);
-    if (parameters.batch > 1) text += fmt::format(", lists of {} requests", parameters.batch);
-    if (parameters.threads > 1) text += fmt::format(", {} threads", parameters.threads);
-    if (parameters.queues > 1) text += fmt::format(", {} connections each", parameters.queues);
-    if (parameters.test == Test::Latency)
-        text += times_completions(parameters) ? ", time to completion" : ", one way";
-    else
-        text += fmt::format(", window {}", parameters.window);
-    constexpr std::array<std::string_view, 3> words{"", ", bidirectional", ", reversed"};
-    return text += words[static_cast<std::size_t>(parameters.direction)];
-}
-
-namespace {
-
 Json histogram_json(const MeasuredLatency& latency) {
     Json bars = Json::array();
     for (const auto& bar : latency.histogram.bars())
@@ -180,6 +155,27 @@ std::string csv_field(std::string text) {
 }
 
 }  // namespace
+
+std::string title_of(const ReportContext& context) {
+    const PerfParameters& parameters = context.parameters;
+    std::string text = fmt::format("vi-perf {}: {} to {} ({})", measure::text_of(parameters.test), context.api,
+                                   context.server, context.backend);
+    if (parameters.test == Test::Connect) return text + fmt::format(", {} open at once", parameters.open);
+    text += fmt::format(", {}, {}, {} memory", measure::text_of(parameters.operation),
+                        measure::text_of(parameters.mode), measure::text_of(parameters.memory));
+    if (parameters.reliability != Reliability::ReliableDelivery)
+        text += fmt::format(", {}", measure::text_of(parameters.reliability));
+    if (parameters.segments > 1) text += fmt::format(", {} segments", parameters.segments);
+    if (parameters.batch > 1) text += fmt::format(", lists of {} requests", parameters.batch);
+    if (parameters.threads > 1) text += fmt::format(", {} threads", parameters.threads);
+    if (parameters.queues > 1) text += fmt::format(", {} connections each", parameters.queues);
+    if (parameters.test == Test::Latency)
+        text += times_completions(parameters) ? ", time to completion" : ", one way";
+    else
+        text += fmt::format(", window {}", parameters.window);
+    constexpr std::array<std::string_view, 3> words{"", ", bidirectional", ", reversed"};
+    return text += words[static_cast<std::size_t>(parameters.direction)];
+}
 
 std::string date_now() { return fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr))); }
 
