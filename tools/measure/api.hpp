@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tools/measure/names.hpp"
@@ -171,11 +172,19 @@ class Api {
 public:
     virtual ~Api() = default;
 
-    virtual std::string_view name() const noexcept = 0;
-    virtual const DeviceInfo& device() const noexcept = 0;
+    std::string_view name() const noexcept { return name_; }
+    const DeviceInfo& device() const noexcept { return info_; }
     virtual std::unique_ptr<Region> register_memory(std::span<std::byte> memory) = 0;
     virtual std::unique_ptr<Link> create_link(const LinkOptions& options) = 0;
     virtual std::unique_ptr<Listener> listen(const Service& service) = 0;
+
+protected:
+    explicit Api(std::string_view name, DeviceInfo info = {}) : info_(std::move(info)), name_(name) {}
+
+    DeviceInfo info_;
+
+private:
+    std::string_view name_;
 };
 
 enum class ApiKind : std::uint8_t { Vipl, Dat, Rpma, Core };

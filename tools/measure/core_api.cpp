@@ -77,7 +77,8 @@ private:
 }  // namespace
 
 CoreApi::CoreApi(std::uint32_t device)
-    : device_(take_value("cannot open the device", Device::open(device))),
+    : Api("core"),
+      device_(take_value("cannot open the device", Device::open(device))),
       domain_(take_value("cannot create a protection domain", ProtectionDomain::create(device_))) {
     const DeviceAttributes& attributes = device_->attributes();
     info_ = {.name = attributes.name,

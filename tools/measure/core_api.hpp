@@ -13,8 +13,6 @@ class CoreApi final : public Api {
 public:
     explicit CoreApi(std::uint32_t device);
 
-    std::string_view name() const noexcept override { return "core"; }
-    const DeviceInfo& device() const noexcept override { return info_; }
     std::unique_ptr<Region> register_memory(std::span<std::byte> memory) override;
     std::unique_ptr<Link> create_link(const LinkOptions& options) override;
     std::unique_ptr<Listener> listen(const Service& service) override;
@@ -30,7 +28,6 @@ private:
     std::shared_ptr<Device> device_;
     std::shared_ptr<ProtectionDomain> domain_;
     std::shared_ptr<CompletionQueue> bare_queue_;
-    DeviceInfo info_;
 };
 
 class CoreLink final : public Link {

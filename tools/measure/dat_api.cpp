@@ -106,7 +106,7 @@ void fail_dat(const char* call, DAT_RETURN result) {
 }
 
 // The adapters of DAT bear the names of the devices; how deep their queues are by default is not told by DAT.
-DatApi::DatApi(std::uint32_t device) : info_(CoreApi(device).device()) {
+DatApi::DatApi(std::uint32_t device) : Api("dat", CoreApi(device).device()) {
     constexpr DAT_COUNT async_events = 8;
     DAT_EVD_HANDLE async_queue = DAT_HANDLE_NULL;
     DAT_IA_HANDLE adapter = DAT_HANDLE_NULL;

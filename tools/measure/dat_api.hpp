@@ -39,8 +39,6 @@ class DatApi final : public Api {
 public:
     explicit DatApi(std::uint32_t device);
 
-    std::string_view name() const noexcept override { return "dat"; }
-    const DeviceInfo& device() const noexcept override { return info_; }
     std::unique_ptr<Region> register_memory(std::span<std::byte> memory) override;
     std::unique_ptr<Link> create_link(const LinkOptions& options) override;
     std::unique_ptr<Listener> listen(const Service& service) override;
@@ -55,7 +53,6 @@ private:
         void operator()(DAT_IA_HANDLE adapter) const noexcept { dat_ia_close(adapter, DAT_CLOSE_ABRUPT_FLAG); }
     };
 
-    DeviceInfo info_;
     DAT_IA_ATTR attributes_{};
     std::unique_ptr<void, Close> adapter_;  // frees with it all that was made on it
     DAT_PZ_HANDLE zone_ = DAT_HANDLE_NULL;

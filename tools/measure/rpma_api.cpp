@@ -107,19 +107,12 @@ private:
 void fail_rpma(const char* call, int result) { throw Error(std::string(call) + ": " + rpma_err_2str(result)); }
 
 // What a device can do is not told by librpma.
-RpmaApi::RpmaApi(std::uint32_t device) : info_(CoreApi(device).device()) {
+RpmaApi::RpmaApi(std::uint32_t device) : Api("rpma", CoreApi(device).device()) {
     info_.max_service_bytes = sizeof(std::uint16_t);
     info_.max_segments = 1;
     info_.max_batch = 1;
     info_.reliabilities = {Reliability::ReliableDelivery};
-    info_.operations = {Operation::Send,
-                        Operation::Write,
-                        Operation::Read,
-                        Operation::SendImmediate,
-                        Operation::WriteImmediate,
-                        Operation::Flush,
-                        Operation::FlushPersistent,
-                        Operation::AtomicWrite};
+    std::erase_if(info_.operations, is_fetching);
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
     ibv_context* context = nullptr;
     check_rpma("rpma_utils_get_ibv_context",

@@ -49,8 +49,6 @@ class RpmaApi final : public Api {
 public:
     explicit RpmaApi(std::uint32_t device);
 
-    std::string_view name() const noexcept override { return "rpma"; }
-    const DeviceInfo& device() const noexcept override { return info_; }
     std::unique_ptr<Region> register_memory(std::span<std::byte> memory) override;
     std::unique_ptr<Link> create_link(const LinkOptions& options) override;
     std::unique_ptr<Listener> listen(const Service& service) override;
@@ -58,7 +56,6 @@ public:
     rpma_peer* peer() const noexcept { return peer_.get(); }
 
 private:
-    DeviceInfo info_;
     RpmaPeer peer_;
 };
 

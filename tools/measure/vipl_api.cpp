@@ -86,7 +86,7 @@ private:
 
 void fail_vipl(const char* call, VIP_RETURN result) { throw Error(std::string(call) + ": " + vipl::name_of(result)); }
 
-ViplApi::ViplApi(std::uint32_t device) {
+ViplApi::ViplApi(std::uint32_t device) : Api("vipl") {
     const std::string name = VINICBASENAME + std::to_string(device);
     VIP_NIC_HANDLE nic = nullptr;
     check_vipl("VipOpenNic", VipOpenNic(name.c_str(), &nic));

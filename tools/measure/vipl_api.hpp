@@ -21,8 +21,6 @@ class ViplApi final : public Api {
 public:
     explicit ViplApi(std::uint32_t device);
 
-    std::string_view name() const noexcept override { return "vipl"; }
-    const DeviceInfo& device() const noexcept override { return info_; }
     std::unique_ptr<Region> register_memory(std::span<std::byte> memory) override;
     std::unique_ptr<Link> create_link(const LinkOptions& options) override;
     std::unique_ptr<Listener> listen(const Service& service) override;
@@ -39,7 +37,6 @@ private:
     std::unique_ptr<void, CloseNic> nic_;  // frees with it all that was made on it
     VIP_PROTECTION_HANDLE ptag_ = nullptr;
     VIP_CQ_HANDLE bare_queue_ = nullptr;
-    DeviceInfo info_;
 };
 
 class ViplLink final : public Link {
