@@ -239,7 +239,8 @@ std::unique_ptr<measure::PerfClient> connect(measure::Api& api, const std::strin
     } catch (const measure::Error& error) {
         const std::chrono::duration<double> tried = std::chrono::steady_clock::now() - begun;
         std::string text = fmt::format("{}: {}", server, error.what());
-        if (error.might_pass()) text += fmt::format(", tried for {:.{}f} s", tried.count(), tried.count() < 1 ? 3 : 1);
+        if (dynamic_cast<const measure::PassingError*>(&error) != nullptr)
+            text += fmt::format(", tried for {:.{}f} s", tried.count(), tried.count() < 1 ? 3 : 1);
         throw measure::Error(text);
     }
 }

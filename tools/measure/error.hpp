@@ -6,39 +6,33 @@
 
 namespace viaduct::measure {
 
-class Error : public std::runtime_error {
-public:
+struct Error : std::runtime_error {
     using std::runtime_error::runtime_error;
-
-    /// Whether it was worth waiting for the failure to go away.
-    virtual bool might_pass() const noexcept { return false; }
 };
 
 /// The peer ended the connection, or it broke.
-class Closed : public Error {
-public:
+struct Closed : Error {
+    using Error::Error;
+};
+
+/// It was worth waiting for the failure to go away.
+struct PassingError : Error {
     using Error::Error;
 };
 
 /// The host answers, and nobody listens on the service.
-class NoListener : public Error {
-public:
-    using Error::Error;
-    bool might_pass() const noexcept override { return true; }
+struct NoListener : PassingError {
+    using PassingError::PassingError;
 };
 
 /// The server serves another client.
-class Busy : public Error {
-public:
-    using Error::Error;
-    bool might_pass() const noexcept override { return true; }
+struct Busy : PassingError {
+    using PassingError::PassingError;
 };
 
 /// The peer did not answer in time.
-class TimedOut : public Error {
-public:
-    using Error::Error;
-    bool might_pass() const noexcept override { return true; }
+struct TimedOut : PassingError {
+    using PassingError::PassingError;
 };
 
 }  // namespace viaduct::measure
