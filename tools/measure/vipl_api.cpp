@@ -179,19 +179,10 @@ void ViplLink::disconnect() noexcept {
     for (; receives_.outstanding != 0; --receives_.outstanding) VipRecvDone(vi_, &flushed);
 }
 
-bool ViplLink::wait_send(Timeout timeout) {
-    if (sends_.outstanding == 0) return false;
-    VIP_DESCRIPTOR* done = nullptr;
-    const VIP_RETURN result = VipSendWait(vi_, milliseconds(timeout), &done);
-    return took(sends_, result, done);
-}
+bool ViplLink::wait_send(Timeout timeout) { return take<VipSendWait>(sends_, milliseconds(timeout)) != nullptr; }
 
 std::optional<std::uint32_t> ViplLink::wait_receive(Timeout timeout) {
-    if (receives_.outstanding == 0) return std::nullopt;
-    VIP_DESCRIPTOR* done = nullptr;
-    const VIP_RETURN result = VipRecvWait(vi_, milliseconds(timeout), &done);
-    if (!took(receives_, result, done)) return std::nullopt;
-    return done->CS.Length;
+    return length_of(take<VipRecvWait>(receives_, milliseconds(timeout)));
 }
 
 void ViplLink::write_list(VIP_DESCRIPTOR& descriptor, std::uint32_t first, const Piece& piece) noexcept {

@@ -73,21 +73,8 @@ public:
         ++sends_.outstanding;
     }
 
-    bool poll_send() override {
-        if (sends_.outstanding == 0) return false;
-        VIP_DESCRIPTOR* done = nullptr;
-        const VIP_RETURN result = VipSendDone(vi_, &done);
-        return took(sends_, result, done);
-    }
-
-    std::optional<std::uint32_t> poll_receive() override {
-        if (receives_.outstanding == 0) return std::nullopt;
-        VIP_DESCRIPTOR* done = nullptr;
-        const VIP_RETURN result = VipRecvDone(vi_, &done);
-        if (!took(receives_, result, done)) return std::nullopt;
-        return done->CS.Length;
-    }
-
+    bool poll_send() override { return take<VipSendDone>(sends_) != nullptr; }
+    std::optional<std::uint32_t> poll_receive() override { return length_of(take<VipRecvDone>(receives_)); }
     bool wait_send(Timeout timeout) override;
     std::optional<std::uint32_t> wait_receive(Timeout timeout) override;
 
@@ -140,13 +127,21 @@ private:
     /// Replaces the one segment of data by those of the piece.
     static void write_list(VIP_DESCRIPTOR& descriptor, std::uint32_t first, const Piece& piece) noexcept;
 
-    /// Whether a Done or Wait call took a descriptor.
-    static bool took(Ring& ring, VIP_RETURN result, const VIP_DESCRIPTOR* done) {
-        if (result == VIP_NOT_DONE || result == VIP_TIMEOUT) return false;
+    /// The descriptor that a Done or Wait call takes, or null.
+    template <auto call, class... Wait>
+    const VIP_DESCRIPTOR* take(Ring& ring, Wait... timeout) {
+        if (ring.outstanding == 0) return nullptr;
+        VIP_DESCRIPTOR* done = nullptr;
+        const VIP_RETURN result = call(vi_, timeout..., &done);
+        if (result == VIP_NOT_DONE || result == VIP_TIMEOUT) return nullptr;
         if (result != VIP_SUCCESS) [[unlikely]]
             fail(result, done);
         --ring.outstanding;
-        return true;
+        return done;
+    }
+
+    static std::optional<std::uint32_t> length_of(const VIP_DESCRIPTOR* done) noexcept {
+        return done == nullptr ? std::nullopt : std::optional(done->CS.Length);
     }
 
     [[noreturn]] static void fail(VIP_RETURN result, const VIP_DESCRIPTOR* done);
