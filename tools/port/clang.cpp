@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -55,18 +56,10 @@ public:
         for (const auto& [offset, is_own] : own_)
             if (is_own) own.push_back(offset);
         const nlohmann::json found = {{"problem", problem}, {"own", own}, {"hidden", hidden_}};
-        say(found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+        dprintf(output_, "%s", found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     }
 
 private:
-    void say(std::string_view text) const {
-        while (!text.empty()) {
-            const ssize_t written = write(output_, text.data(), text.size());
-            if (written <= 0) return;
-            text.remove_prefix(static_cast<std::size_t>(written));
-        }
-    }
-
     std::string first_error() const {
         for (unsigned i = 0; i < clang_getNumDiagnostics(unit_); ++i) {
             CXDiagnostic diagnostic = clang_getDiagnostic(unit_, i);
@@ -208,15 +201,9 @@ void limit_resources() {
 // ---- In the process that asks ----
 
 std::vector<std::string> command_for(const std::string& path, const CompileCommands& commands) {
-    std::vector<std::string> command = {"clang",
-                                        "-fsyntax-only",
-                                        "-w",
-                                        "-Wno-implicit-function-declaration",
-                                        "-Wno-implicit-int",
-                                        "-Wno-int-conversion",
-                                        "-Wno-return-type",
-                                        "-Wno-incompatible-function-pointer-types",
-                                        "-fno-spell-checking"};
+    std::vector<std::string> command = split_command(
+        "clang -fsyntax-only -w -Wno-implicit-function-declaration -Wno-implicit-int -Wno-int-conversion "
+        "-Wno-return-type -Wno-incompatible-function-pointer-types -fno-spell-checking");
     for (auto& flag : commands.flags_for(path)) command.push_back(std::move(flag));
     // The headers of this installation, behind all others.
     std::error_code error;
