@@ -91,26 +91,19 @@ private:
         check_name_of_device(use, *call);
     }
 
-    struct Limit {
-        std::string_view call;
-        std::size_t argument;
-        std::uint64_t most;
-    };
-
     void check_depth(const Use& use, const Call& call) {
-        constexpr std::array<Limit, 10> limits = {{{"VipCreateCQ", 1, max_completions},
-                                                   {"VipResizeCQ", 1, max_completions},
-                                                   {"dat_evd_create", 1, max_completions},
-                                                   {"dat_evd_resize", 1, max_completions},
-                                                   {"rpma_conn_cfg_set_cq_size", 1, max_completions},
-                                                   {"rpma_conn_cfg_set_rcq_size", 1, max_completions},
-                                                   {"rpma_conn_cfg_set_sq_size", 1, max_depth},
-                                                   {"rpma_conn_cfg_set_rq_size", 1, max_depth},
-                                                   {"rpma_srq_cfg_set_rq_size", 1, max_depth},
-                                                   {"rpma_srq_cfg_set_rcq_size", 1, max_completions}}};
-        for (const auto& limit : limits)
-            if (use.name == limit.call && limit.argument < call.arguments.size())
-                check_limit(tokens_[use.token], call.arguments[limit.argument], limit.most);
+        constexpr std::array<std::string_view, 7> of_completions = {"VipCreateCQ",
+                                                                    "VipResizeCQ",
+                                                                    "dat_evd_create",
+                                                                    "dat_evd_resize",
+                                                                    "rpma_conn_cfg_set_cq_size",
+                                                                    "rpma_conn_cfg_set_rcq_size",
+                                                                    "rpma_srq_cfg_set_rcq_size"};
+        constexpr std::array<std::string_view, 3> of_requests = {
+            "rpma_conn_cfg_set_sq_size", "rpma_conn_cfg_set_rq_size", "rpma_srq_cfg_set_rq_size"};
+        const bool counts_completions = among(of_completions, use.name);
+        if (call.arguments.size() > 1 && (counts_completions || among(of_requests, use.name)))
+            check_limit(tokens_[use.token], call.arguments[1], counts_completions ? max_completions : max_depth);
     }
 
     void check_limit(const Token& token, std::span<const Token> expression, std::uint64_t most) {
