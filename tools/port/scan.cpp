@@ -191,14 +191,8 @@ bool precedes_a_use(const Token& token) {
 }
 
 std::string_view text_of(UseKind kind) {
-    switch (kind) {
-        case UseKind::Call: return "call";
-        case UseKind::Reference: return "reference";
-        case UseKind::Declaration: return "declaration";
-        case UseKind::Include: return "include";
-        case UseKind::Member: return "member call";
-    }
-    return "";
+    constexpr std::array<std::string_view, 5> texts = {"call", "reference", "declaration", "include", "member call"};
+    return texts[static_cast<std::size_t>(kind)];
 }
 
 std::vector<Use> find_uses(const Tokens& tokens, std::uint32_t& disabled) { return UseFinder(tokens).run(disabled); }
