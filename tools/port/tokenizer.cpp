@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <boost/algorithm/string/erase.hpp>
 
 #include "tools/port/text.hpp"
 
@@ -163,14 +164,8 @@ private:
 
     std::string_view without_continuations(std::string_view text) {
         if (text.find('\\') == std::string_view::npos) return text;
-        std::string clean;
-        for (std::size_t i = 0; i < text.size(); ++i) {
-            const bool windows = text.substr(i, 3) == "\\\r\n";
-            if (text.substr(i, 2) == "\\\n" || windows)
-                i += windows ? 2 : 1;
-            else
-                clean += text[i];
-        }
+        std::string clean(text);
+        for (const char* const continuation : {"\\\r\n", "\\\n"}) boost::erase_all(clean, continuation);
         return clean.size() == text.size() ? text : tokens_.spliced.emplace_back(std::move(clean));
     }
 
