@@ -42,10 +42,7 @@ struct Tokens {
     std::deque<std::string> spliced;         ///< texts of tokens that contain line continuations
 
     Tokens() = default;
-    Tokens(Tokens&&) noexcept = default;
-    Tokens& operator=(Tokens&&) noexcept = default;
-    Tokens(const Tokens&) = delete;
-    Tokens& operator=(const Tokens&) = delete;
+    Tokens(Tokens&&) noexcept = default;  // a copy would refer to the texts of the other one
 };
 
 /// A token, or an empty one where there is none: an index may be one of a neighbor.
