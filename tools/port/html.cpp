@@ -53,13 +53,11 @@ std::map<std::uint32_t, Guidance> guidance_of(const FileReport& file, std::strin
         if (use.entry == nullptr) continue;
         std::string& html = lines[use.position.line].html;
         html += fmt::format("<div><b>{}</b>{} ", escape(use.name), remark_of(use));
-        if (concerns(use, target)) {
-            const Counterpart& counterpart = use.entry->to.find(target)->second;
-            html += fmt::format("<span class=\"{}\">{}</span>: {}", style_of(counterpart.how), text_of(counterpart.how),
-                                escape(counterpart.advice()));
-        } else {
+        if (const auto* to = translation_of(use, target))
+            html += fmt::format("<span class=\"{}\">{}</span>: {}", style_of(to->how), text_of(to->how),
+                                escape(to->advice()));
+        else
             html += fmt::format("{} {}", escape(use.entry->api), text_of(use.kind));
-        }
         html += "</div>";
     }
     for (const auto& warning : file.warnings) {
@@ -75,13 +73,9 @@ std::string totals_of(const Scan& scan) {
                                    scan.totals.scanned, scan.totals.skipped, scan.totals.lines, scan.totals.warnings);
     for (const auto how : all_hows) html += fmt::format("<th>{}", text_of(how));
     html += "</tr>\n";
-    for (const auto& [api, uses] : scan.totals.uses) {
-        html += fmt::format("<tr><td>{}<td>{}", escape(Mapping::get().title(api)), uses);
-        for (const auto how : all_hows) {
-            const auto counts = scan.totals.how.find(api);
-            const bool known = counts != scan.totals.how.end() && counts->second.contains(how);
-            html += fmt::format("<td>{}", known ? counts->second.at(how) : 0);
-        }
+    for (const auto& [name, api] : scan.totals.apis) {
+        html += fmt::format("<tr><td>{}<td>{}", escape(Mapping::get().title(name)), api.uses);
+        for (const auto how : all_hows) html += fmt::format("<td>{}", api.how.empty() ? 0 : api.how.at(how).uses);
         html += "</tr>\n";
     }
     return html + "</table>\n";

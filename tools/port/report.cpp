@@ -30,7 +30,7 @@ Json to_json(const Use& use, const Scan& scan) {
     if (use.entry == nullptr) return json;
     json["api"] = use.entry->api;
     json["kind"] = use.entry->kind;
-    if (concerns(use, scan.target)) json["counterpart"] = to_json(use.entry->to.find(scan.target)->second);
+    if (const auto* counterpart = translation_of(use, scan.target)) json["counterpart"] = to_json(*counterpart);
     return json;
 }
 
@@ -49,27 +49,18 @@ Json trace_of(const Scan& scan) {
     return json;
 }
 
-std::size_t decisions_of(const Totals& totals, const std::string& api, How how) {
-    const auto decisions = totals.decisions.find(api);
-    if (decisions == totals.decisions.end() || !decisions->second.contains(how)) return 0;
-    return decisions->second.at(how).size();
-}
-
 Json to_json(const Totals& totals) {
     Json json = {{"files", totals.scanned},
                  {"skipped", totals.skipped},
                  {"lines", totals.lines},
                  {"warnings", totals.warnings},
                  {"apis", Json::object()}};
-    for (const auto& [api, uses] : totals.uses) {
-        Json& about = json["apis"][api];
-        about["uses"] = uses;
-        const auto how = totals.how.find(api);
-        if (how == totals.how.end()) continue;
-        for (const auto kind : all_hows) {
-            const auto count = how->second.find(kind);
-            about["estimate"][std::string(text_of(kind))] = count == how->second.end() ? 0 : count->second;
-            if (kind != How::OneToOne) about["decisions"][std::string(text_of(kind))] = decisions_of(totals, api, kind);
+    for (const auto& [name, api] : totals.apis) {
+        Json& about = json["apis"][name];
+        about["uses"] = api.uses;
+        for (const auto& [how, mapped] : api.how) {
+            about["estimate"][std::string(text_of(how))] = mapped.uses;
+            if (how != How::OneToOne) about["decisions"][std::string(text_of(how))] = mapped.decisions.size();
         }
     }
     return json;
@@ -102,13 +93,11 @@ Json to_json(const FileReport& file, const Scan& scan) {
 void print_use(const FileReport& file, const Use& use, std::string_view target, bool again) {
     const std::string place = fmt::format("{}:{}:{}: {}{}", printable(file.path), use.position.line,
                                           use.position.column, use.name, remark_of(use));
-    if (use.kind != UseKind::Declaration && concerns(use, target)) {
-        const Counterpart& counterpart = use.entry->to.find(target)->second;
-        fmt::print("{}: {}: {}\n", place, text_of(counterpart.how),
-                   again && !counterpart.names.empty() ? join(counterpart.names) : counterpart.advice());
-    } else {
+    if (const auto* to = translation_of(use, target); to != nullptr && use.kind != UseKind::Declaration)
+        fmt::print("{}: {}: {}\n", place, text_of(to->how),
+                   again && !to->names.empty() ? join(to->names) : to->advice());
+    else
         fmt::print("{}: {} {}\n", place, use.entry->api, text_of(use.kind));
-    }
 }
 
 void print_file(const FileReport& file, std::string_view target) {
@@ -163,24 +152,21 @@ void print_trace_totals(const Scan& scan) {
                idle, counted(functions.size(), "function"), counted(not_in_sources(scan).size(), "function"));
 }
 
-std::string estimate_of(const Totals& totals, const std::string& api) {
-    const auto how = totals.how.find(api);
-    if (how == totals.how.end()) return {};
+std::string estimate_of(const ApiTotals& api) {
+    if (api.how.empty()) return {};
     std::vector<std::string> parts;
-    for (const auto kind : all_hows) {
-        const auto count = how->second.find(kind);
-        if (count != how->second.end()) parts.push_back(fmt::format("{} {}", count->second, text_of(kind)));
-    }
     std::vector<std::string> decisions;
-    for (const auto kind : {How::Pattern, How::ByHand})
-        if (const auto count = decisions_of(totals, api, kind); count != 0)
-            decisions.push_back(fmt::format("{} {}", count, text_of(kind)));
+    for (const auto& [how, mapped] : api.how) {
+        if (mapped.uses == 0) continue;
+        parts.push_back(fmt::format("{} {}", mapped.uses, text_of(how)));
+        if (how != How::OneToOne) decisions.push_back(fmt::format("{} {}", mapped.decisions.size(), text_of(how)));
+    }
     return ": " + join(parts) + (decisions.empty() ? "" : "; to decide: " + join(decisions));
 }
 
 void print_totals(const Totals& totals, const std::string& indent) {
-    for (const auto& [api, uses] : totals.uses)
-        fmt::print("{}{}: {}{}\n", indent, mapping().title(api), counted(uses, "use"), estimate_of(totals, api));
+    for (const auto& [name, api] : totals.apis)
+        fmt::print("{}{}: {}{}\n", indent, mapping().title(name), counted(api.uses, "use"), estimate_of(api));
 }
 
 void print_change(std::string_view from, const Difference& change, std::string_view to) {
@@ -223,7 +209,7 @@ std::vector<Change> changes_of(const Scan& scan) {
     std::set<std::pair<std::string, std::string>> seen;
     for (const auto& file : scan.files)
         for (const auto& use : file.uses)
-            if (concerns(use, scan.target)) seen.emplace(use.entry->topic, use.entry->api);
+            if (translation_of(use, scan.target) != nullptr) seen.emplace(use.entry->topic, use.entry->api);
     std::vector<Change> changes;
     for (const auto& [name, api] : seen) {
         const Topic& topic = mapping().topic(name);
@@ -253,7 +239,7 @@ void print_text(const Scan& scan, bool summary) {
         } else if (!file.copied.empty()) {
             fmt::print("{}: a copy of a header of {}, whose names are not counted; that of Viaduct replaces it\n",
                        printable(file.path), mapping().title(file.copied));
-        } else if (!totals.uses.empty() || totals.warnings != 0) {
+        } else if (!totals.apis.empty() || totals.warnings != 0) {
             fmt::print("{}: {}, {}{}{}\n", printable(file.path), counted(file.lines, "line"), file.parser,
                        file.reason.empty() ? "" : " (libclang: " + printable(file.reason) + ")",
                        file.disabled == 0 ? "" : ", " + counted(file.disabled, "use") + " disabled by #if 0");
@@ -265,7 +251,7 @@ void print_text(const Scan& scan, bool summary) {
                counted(totals.lines, "line"), counted(totals.warnings, "warning"));
     print_totals(totals, "");
     if (scan.trace) print_trace_totals(scan);
-    if (totals.uses.empty()) fmt::print("No use of VIPL, DAT or librpma was found.\n");
+    if (totals.apis.empty()) fmt::print("No use of VIPL, DAT or librpma was found.\n");
 }
 
 Json to_json(const Scan& scan) {

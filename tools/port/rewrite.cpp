@@ -81,7 +81,7 @@ public:
     Rewriting run() {
         for (const bool calls : {false, true})  // which show the new names
             for (const auto& use : uses_)
-                if (is_moved(use) && concerns(use, target_) && has_call_rule(use) == calls) translate(use);
+                if (is_moved(use) && has_call_rule(use) == calls) translate(use);
         translate_includes();
         remove_comments();
         write_comments();
@@ -95,15 +95,18 @@ private:
 
     // ---- Uses ----
 
-    static bool is_moved(const Use& use) { return use.kind != UseKind::Declaration && use.kind != UseKind::Include; }
+    bool is_moved(const Use& use) const {
+        return use.kind != UseKind::Declaration && use.kind != UseKind::Include &&
+               translation_of(use, target_) != nullptr;
+    }
 
     bool has_call_rule(const Use& use) const {
-        const auto* rule = use.entry->to.find(target_)->second.rule_for(use.name);
+        const auto* rule = translation_of(use, target_)->rule_for(use.name);
         return rule != nullptr && !rule->calls.empty();
     }
 
     void translate(const Use& use) {
-        const Counterpart& counterpart = use.entry->to.find(target_)->second;
+        const Counterpart& counterpart = *translation_of(use, target_);
         const auto* rule = counterpart.rule_for(use.name);
         std::string reason;
         if (use.kind == UseKind::Member)
@@ -222,7 +225,8 @@ private:
         for (const auto& use : uses_)
             if (use.kind == UseKind::Include && use.entry->api == target_) includes(header(), branches_.at(use.token));
         for (const auto& use : uses_)
-            if (use.kind == UseKind::Include && concerns(use, target_)) replace_include(use, needed.at(use.entry->api));
+            if (use.kind == UseKind::Include && translation_of(use, target_) != nullptr)
+                replace_include(use, needed.at(use.entry->api));
         if (needs_header_ && included_[header()].empty()) add_include();
     }
 
@@ -344,8 +348,7 @@ private:
         const bool guarded =
             all().size() > 3 && is_directive(0, "ifndef") && is_directive(2, "define") && all()[1].is(all()[3].text);
         int depth = guarded ? -1 : 0;
-        const auto first =
-            std::ranges::find_if(uses_, [&](const Use& use) { return is_moved(use) && concerns(use, target_); });
+        const auto first = std::ranges::find_if(uses_, [&](const Use& use) { return is_moved(use); });
         bool included = false;  // in a conditional that is open
         std::size_t place = tokens_.line_starts.front();
         for (std::size_t i = 0; i < all().size(); ++i) {

@@ -70,11 +70,11 @@ std::uint64_t calls_in(const Json& result) {
 
 void add_results(const FileReport& file, const Scan& scan, Json& results) {
     for (const auto& use : file.uses) {
-        if (!concerns(use, scan.target) || use.kind == UseKind::Declaration) continue;
-        const Counterpart& counterpart = use.entry->to.find(scan.target)->second;
+        const auto* counterpart = translation_of(use, scan.target);
+        if (counterpart == nullptr || use.kind == UseKind::Declaration) continue;
         Json& result = results.emplace_back(result_of(
-            how_names[static_cast<std::size_t>(counterpart.how)], counterpart.how == How::ByHand ? "warning" : "note",
-            fmt::format("{}{}: {}", use.name, remark_of(use), counterpart.advice()), file.path, use.position));
+            how_names[static_cast<std::size_t>(counterpart->how)], counterpart->how == How::ByHand ? "warning" : "note",
+            fmt::format("{}{}: {}", use.name, remark_of(use), counterpart->advice()), file.path, use.position));
         const auto calls = scan.trace ? scan.trace->count_of(use.name) : std::nullopt;
         if (calls && use.kind == UseKind::Call && use.entry->kind == "function") result["properties"]["calls"] = *calls;
     }

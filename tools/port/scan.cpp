@@ -203,11 +203,13 @@ void Totals::add(const FileReport& file, std::string_view target) {
     warnings += file.warnings.size();
     for (const auto& use : file.uses) {
         if (use.entry == nullptr) continue;
-        ++uses[use.entry->api];
-        if (!concerns(use, target)) continue;
-        const Counterpart& counterpart = use.entry->to.find(target)->second;
-        ++how[use.entry->api][counterpart.how];
-        decisions[use.entry->api][counterpart.how].insert(counterpart.advice());
+        ApiTotals& api = apis[use.entry->api];
+        ++api.uses;
+        const auto* counterpart = translation_of(use, target);
+        if (counterpart == nullptr) continue;
+        for (const auto how : all_hows) api.how.try_emplace(how);
+        ++api.how[counterpart->how].uses;
+        api.how[counterpart->how].decisions.insert(counterpart->advice());
     }
 }
 

@@ -93,11 +93,18 @@ struct Opening {
 using Strings = std::map<std::string, std::string, std::less<>>;
 
 /// How many uses of an API there are, for each kind of mapping.
+struct ApiTotals {
+    struct Mapped {
+        std::size_t uses = 0;
+        std::set<std::string> decisions;  ///< made once for all uses that have the same counterpart
+    };
+
+    std::size_t uses = 0;
+    std::map<How, Mapped> how;  ///< the kinds of mapping to the target: all, or none if no use is translated
+};
+
 struct Totals {
-    std::map<std::string, std::size_t> uses;                ///< for each API
-    std::map<std::string, std::map<How, std::size_t>> how;  ///< for each API: the kinds of mapping to the target
-    /// For each API: what has to be decided, once for all its uses. They have the same counterpart.
-    std::map<std::string, std::map<How, std::set<std::string>>> decisions;
+    std::map<std::string, ApiTotals> apis;
     std::size_t lines = 0;
     std::size_t scanned = 0;
     std::size_t skipped = 0;
@@ -106,9 +113,11 @@ struct Totals {
     void add(const FileReport& file, std::string_view target);
 };
 
-/// Whether the uses of an API are translated to the target.
-inline bool concerns(const Use& use, std::string_view target) {
-    return use.entry != nullptr && use.entry->api != target && use.entry->to.contains(target);
+/// What the entry of a use becomes in the target, or null if the uses of its API are not translated.
+inline const Counterpart* translation_of(const Use& use, std::string_view target) {
+    if (use.entry == nullptr || use.entry->api == target) return nullptr;
+    const auto found = use.entry->to.find(target);
+    return found == use.entry->to.end() ? nullptr : &found->second;
 }
 
 /// Whether an identifier after this token is used, not declared. Types and other names come before declarations.
