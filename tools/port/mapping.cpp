@@ -34,8 +34,7 @@ Counterpart counterpart_of(const std::string& name, const nlohmann::json& data) 
     Counterpart counterpart{.how = how_of(data.at("how")),
                             .names = data.at("names").get<Words>(),
                             .python = data.value("python", Words()),
-                            .note = data.value("note", ""),
-                            .rules = {}};
+                            .note = data.value("note", "")};
     if (data.contains("rewrite")) counterpart.rules = rules_of(name, data.at("rewrite"));
     return counterpart;
 }
@@ -46,7 +45,6 @@ Entry entry_of(const std::string& api, const nlohmann::json& data) {
                 .kind = data.at("kind"),
                 .topic = data.at("topic"),
                 .members = data.value("members", Words()),
-                .to = {},
                 .note = data.value("note", ""),
                 .dat_1_2 = data.value("dat_1_2", "")};
     for (const auto& [target, counterpart] : data.at("to").items())
@@ -101,14 +99,9 @@ Entry Mapping::entry_of_headers(const std::string& name) const {
                 .name = names.front(),
                 .kind = "header",
                 .topic = "basic",
-                .members = {names.begin() + 1, names.end()},
-                .to = {},
-                .note = {},
-                .dat_1_2 = {}};
+                .members = {names.begin() + 1, names.end()}};
     for (const auto& [other, about] : apis_)
-        if (other != name)
-            entry.to[other] = {
-                .how = How::OneToOne, .names = {about.headers.front()}, .python = {}, .note = {}, .rules = {}};
+        if (other != name) entry.to[other] = {.how = How::OneToOne, .names = {about.headers.front()}};
     return entry;
 }
 

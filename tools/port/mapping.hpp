@@ -34,10 +34,10 @@ struct RewriteRule {
 
 struct Counterpart {
     How how = How::ByHand;
-    std::vector<std::string> names;   ///< empty: the note tells what to do
-    std::vector<std::string> python;  ///< of the core
-    std::string note;
-    std::map<std::string, RewriteRule, std::less<>> rules;  ///< by the name
+    std::vector<std::string> names;        ///< empty: the note tells what to do
+    std::vector<std::string> python = {};  ///< of the core
+    std::string note = {};
+    std::map<std::string, RewriteRule, std::less<>> rules = {};  ///< by the name
 
     /// The names and the note as one sentence.
     std::string advice() const;
@@ -52,9 +52,9 @@ struct Entry {
     std::string kind;
     std::string topic;
     std::vector<std::string> members;  ///< names that share the entry
-    std::map<std::string, Counterpart, std::less<>> to;
-    std::string note;
-    std::string dat_1_2;  ///< how DAT 1.2 differs
+    std::map<std::string, Counterpart, std::less<>> to = {};
+    std::string note = {};
+    std::string dat_1_2 = {};  ///< how DAT 1.2 differs
 
     /// Whether DAT 1.2 has it, too, and a program has to be changed for that of DAT 2.0.
     bool differs_in_dat_1_2() const {

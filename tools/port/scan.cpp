@@ -231,10 +231,8 @@ void correct_uses(const Tokens& tokens, const Meanings& meanings, std::vector<Us
 }
 
 void Scanner::scan(SourceFile file) {
-    FileReport report{
-        .path = file.path.string(), .problem = {}, .parser = {}, .reason = {}, .lines = 0, .uses = {}, .warnings = {}};
     const std::string content = read_source(file);
-    report.problem = file.problem;
+    FileReport report{.path = file.path.string(), .problem = file.problem};
     if (report.problem.empty() && file.kind == FileKind::Build) {
         report.parser = "lines";
         report.lines = static_cast<std::uint32_t>(std::ranges::count(content, '\n'));

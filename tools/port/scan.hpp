@@ -72,14 +72,14 @@ struct Warning {
 
 struct FileReport {
     std::string path;
-    std::string problem;  ///< why it was skipped; empty: it was scanned
-    std::string parser;   ///< what read it
-    std::string reason;   ///< why libclang did not
+    std::string problem = {};  ///< why it was skipped; empty: it was scanned
+    std::string parser = {};   ///< what read it
+    std::string reason = {};   ///< why libclang did not
     std::uint32_t lines = 0;
-    std::vector<Use> uses;  ///< in the order of the file
-    std::vector<Warning> warnings;
+    std::vector<Use> uses = {};  ///< in the order of the file
+    std::vector<Warning> warnings = {};
     std::uint32_t disabled = 0;  ///< uses between #if 0 and #endif, which are not listed
-    std::string copied;          ///< the API whose header this is a copy of; its names are not listed
+    std::string copied = {};     ///< the API whose header this is a copy of; its names are not listed
 };
 
 /// A call that opens a device by a name that is not in the call.
