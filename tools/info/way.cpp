@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 
 #include <fmt/format.h>
@@ -25,15 +24,11 @@ namespace {
 /// How long a listener on another host may take to answer.
 constexpr std::chrono::seconds remote_patience{3};
 
-bool is_set(const char* variable) {
-    const char* const value = std::getenv(variable);
-    return value != nullptr && *value != '\0';
-}
+bool is_set(const char* variable) { return !setting(variable).empty(); }
 
 /// Whether this process has to authenticate with a certificate. A key file has no effect then.
 bool uses_certificate() {
-    return std::ranges::any_of(std::array{"VIADUCT_TCP_CERT", "VIADUCT_TCP_KEY", "VIADUCT_TCP_CA"},
-                               [](const char* variable) { return !setting(variable).empty(); });
+    return std::ranges::any_of(std::array{"VIADUCT_TCP_CERT", "VIADUCT_TCP_KEY", "VIADUCT_TCP_CA"}, is_set);
 }
 
 /// The variable that selects the backend of the process, for advice.
@@ -353,7 +348,7 @@ private:
                 if (uses_certificate())
                     return "Both ends need a certificate of the authority that the other end has in VIADUCT_TCP_CA: "
                            "openssl verify -CAfile CA CERT.";
-                return !setting("VIADUCT_TCP_KEY_FILE").empty()
+                return is_set("VIADUCT_TCP_KEY_FILE")
                            ? "Both ends need a copy of the same key file in VIADUCT_TCP_KEY_FILE."
                            : "Set VIADUCT_TCP_KEY_FILE to a copy of the key of the other end or, if that has a "
                              "certificate, VIADUCT_TCP_CERT, VIADUCT_TCP_KEY and VIADUCT_TCP_CA.";
