@@ -166,7 +166,7 @@ Settings settings_of(const options::variables_map& given, const Installation& in
         auto when = given["power-cut"].as<std::string>();
         if (when.empty()) when = fmt::format("random:{}", std::random_device()());
         set(viaduct::PmemSetting::variable, pmem_setting(when));
-        settings.emplace_back("LD_PRELOAD", preloading(installation.msync()));
+        settings.emplace_back("LD_PRELOAD", preloading(installation.plugin("msync")));
         if (given.count("quiet") == 0) complain(fmt::format("vi-run: --power-cut={}\n", when));
     }
     if (given.count("device") != 0) {
@@ -183,7 +183,7 @@ Settings settings_of(const options::variables_map& given, const Installation& in
     }
     if (given.count("check") != 0) {
         settings.emplace_back(viaduct::check_setting, checks_of(given));
-        settings.emplace_back("LD_PRELOAD", preloading(installation.release()));
+        settings.emplace_back("LD_PRELOAD", preloading(installation.plugin("release")));
     }
     if (given.count("faults") != 0) settings.emplace_back(viaduct::fault_setting, faults_of(given));
     return settings;
@@ -234,7 +234,7 @@ int vi_run(int argc, char** argv) {
         return 0;
     }
     for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
-    if (trace.records || trace.summary) return run_traced(trace, installation.tracer(), program, argv + own);
+    if (trace.records || trace.summary) return run_traced(trace, installation.plugin("trace"), program, argv + own);
     if (given.count("power-cut") != 0) return run_until_power_cut(program, argv + own, given.count("quiet") != 0);
     if (given.count("check") != 0) return run_checked(program, argv + own, given.count("quiet") != 0);
     execvp(program.c_str(), argv + own);

@@ -13,11 +13,8 @@ struct Installation {
     std::vector<std::filesystem::path> directories;  ///< of the libraries: one, or several in a build tree
     std::filesystem::path plugins;                   ///< the directory of the libraries that vi-run preloads
 
-    std::filesystem::path tracer() const { return plugins / "libviaduct-trace.so"; }
-    /// For --power-cut.
-    std::filesystem::path msync() const { return plugins / "libviaduct-msync.so"; }
-    /// For --check.
-    std::filesystem::path release() const { return plugins / "libviaduct-release.so"; }
+    /// "trace", "msync" for --power-cut, or "release" for --check.
+    std::filesystem::path plugin(const std::string& name) const { return plugins / ("libviaduct-" + name + ".so"); }
 
     /// The path of a library, or an empty path.
     std::filesystem::path find(std::string_view name) const;
