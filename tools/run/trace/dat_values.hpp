@@ -70,13 +70,13 @@ const char* name_of(std::span<const Constant> constants, std::uint64_t value) {
     Text& text = record.text();
     text.open('{');
     text.field("ia_handle");
-    record.handle(kind_ia, param.ia_handle);
+    record.handle(kind_ia, as_bits(param.ia_handle));
     text.close('}');
 }
 
 [[maybe_unused]] void show_region(Record& record, const DAT_REGION_DESCRIPTION& region, DAT_MEM_TYPE type) {
     if (type == DAT_MEM_TYPE_LMR)
-        record.handle(kind_lmr, region.for_lmr_handle);
+        record.handle(kind_lmr, as_bits(region.for_lmr_handle));
     else
         record.text().address(region.for_va);
 }
@@ -88,7 +88,7 @@ const char* name_of(std::span<const Constant> constants, std::uint64_t value) {
     text.open('{');
     text.field("event_number").constant(constants_event_number, as_bits(event.event_number));
     text.field("evd_handle");
-    record.handle(kind_evd, event.evd_handle);
+    record.handle(kind_evd, as_bits(event.evd_handle));
     const auto& data = event.event_data;
     switch (as_bits(event.event_number) & kinds) {
         case as_bits(DAT_DTO_COMPLETION_EVENT) & kinds:
@@ -102,7 +102,7 @@ const char* name_of(std::span<const Constant> constants, std::uint64_t value) {
         case as_bits(DAT_CONNECTION_REQUEST_EVENT) & kinds:
             text.field("conn_qual").unsigned_number(data.cr_arrival_event_data.conn_qual);
             text.field("cr_handle");
-            record.handle(kind_cr, data.cr_arrival_event_data.cr_handle);
+            record.handle(kind_cr, as_bits(data.cr_arrival_event_data.cr_handle));
             break;
         case as_bits(DAT_CONNECTION_EVENT_ESTABLISHED) & kinds:
             text.field("connect_event_data");
@@ -110,7 +110,7 @@ const char* name_of(std::span<const Constant> constants, std::uint64_t value) {
             break;
         case as_bits(DAT_ASYNC_ERROR_EVD_OVERFLOW) & kinds:
             text.field("dat_handle");
-            record.handle(any_kind, data.asynch_error_event_data.dat_handle);
+            record.handle(any_kind, as_bits(data.asynch_error_event_data.dat_handle));
             text.field("reason").number(data.asynch_error_event_data.reason);
             break;
         case as_bits(DAT_SOFTWARE_EVENT) & kinds:

@@ -114,8 +114,6 @@ class Table:
             return f"show_timeout(record, {value});"
         if how in ("flags", "constant"):
             return self.decode_pointed(kind, value, lambda inner: f"text.{how}(constants_{detail}, as_bits({inner}));")
-        if how == "code":
-            return f"show_code(record, constants_{detail}, {value});"
         if how == "masked":
             show = f"show_{identifier(self.need(base_of(kind)))}(record, *pointed, as_bits({detail}));"
             return f"record.follow({value}, [&](auto* pointed) {{ {show} }});"
@@ -128,7 +126,7 @@ class Table:
         if count is not None:
             return self.decode_array(base, stars, value, count)
         if base in self.handles and stars == (1 if base.startswith("struct ") else 0):
-            return f"record.handle({self.kind_of(base)}, {value});"
+            return f"record.handle({self.kind_of(base)}, as_bits({value}));"
         if base == "char" and stars == 1 or base == "VIP_CHAR" and stars == 1 or base in STRINGS:
             return f"record.string({value});"
         if base in ("void", "rpma_log_function") or base in self.data.get("opaque", []):
@@ -266,7 +264,7 @@ class Table:
                   "    record.judge(good, empty);", "    if (record.detailed()) {", "        record.show(show_inputs);",
                   *self.outputs(name, arguments)]
         if result != "void":
-            lines += ["        record.begin_result();", "        " + self.decode(result, "returned", decoder=decoder)]
+            lines += ["        begin_result(text);", "        " + self.decode(result, "returned", decoder=decoder)]
         lines += ["        record.write();", "    }"]
         return "\n".join([*lines, *(["    return returned;"] if result != "void" else []), "}"])
 
@@ -285,7 +283,7 @@ class Table:
             yield f'        text.field("{label}"); {code}'
             if argument.direction == "end":
                 handle = f"record.pointed({value})" if kind.endswith("**") else value
-                yield f"        record.forget({self.kind_of(base_of(kind))}, {handle});"
+                yield f"        record.forget({self.kind_of(base_of(kind))}, as_bits({handle}));"
 
     def outputs(self, name, arguments):
         always = name in self.data.get("outputs_on_error", [])
@@ -296,7 +294,7 @@ class Table:
             code = self.decode(argument.kind, argument.name, argument.count, argument.decoder)
             if argument.direction == "new":
                 kind = self.kind_of(base_of(argument.kind))
-                code = f"record.rename({kind}, record.pointed({argument.name})); " + code
+                code = f"record.rename({kind}, as_bits(record.pointed({argument.name}))); " + code
             if argument.kind.count("*") == 1 and argument.kind.startswith("void"):
                 code = f"text.address({argument.name});"
             yield f'        if ({condition}) {{ text.field("{argument.name}"); {code} }}'

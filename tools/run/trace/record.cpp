@@ -142,8 +142,6 @@ void Record::judge(bool good, bool empty) {
     names().numbers.emplace(std::pair(forgotten_kind_, forgotten_), forgotten_number_);
 }
 
-void Record::begin_result() { trace::begin_result(text_); }
-
 void Record::write() {
     if (pid_ != tracer()->pid()) return;
     if (empty_ && fold()) return;
@@ -153,7 +151,7 @@ void Record::write() {
         Text text(buffer, text_.format());
         begin_record(text, tracer()->board(), calls[call_], pid_, thread_->slot->tid, start_ns_);
         text.field("arguments").word("too long");
-        trace::begin_result(text);
+        begin_result(text);
         text.word("?");
         end_record(text, call_end_ns_ - call_start_ns_);
         return tracer()->output().write(text.view());
@@ -215,43 +213,43 @@ void Record::bytes(const void* memory, std::int64_t count) {
     text_.bytes(std::span(copy).first(shown), static_cast<std::size_t>(count));
 }
 
-void Record::name(const Kind& kind, std::uint64_t value) {
-    if (value == 0) return text_.null();
-    if (value <= largest_special_handle && std::string_view(kind.name) == "evd") return text_.hexadecimal(value);
+void Record::handle(const Kind& kind, std::uint64_t bits) {
+    if (bits == 0) return text_.null();
+    if (bits <= largest_special_handle && std::string_view(kind.name) == "evd") return text_.hexadecimal(bits);
     std::uint64_t number = 0;
     {
         const std::lock_guard guard(names().lock);
-        auto& entry = names().numbers[{&kind, value}];
+        auto& entry = names().numbers[{&kind, bits}];
         if (entry == 0) entry = ++names().last[&kind];
         number = entry;
     }
     text_.name(kind.name, number);
 }
 
-void Record::name_any(std::span<const Kind* const> kinds, std::uint64_t value) {
+void Record::handle(std::span<const Kind* const> kinds, std::uint64_t bits) {
     const Kind* found = nullptr;
     {
         const std::lock_guard guard(names().lock);
         for (const Kind* kind : kinds)
-            if (names().numbers.contains({kind, value})) found = kind;
+            if (names().numbers.contains({kind, bits})) found = kind;
     }
     if (found != nullptr)
-        name(*found, value);
+        handle(*found, bits);
     else
-        text_.address(reinterpret_cast<const void*>(value));
+        text_.address(reinterpret_cast<const void*>(bits));
 }
 
-void Record::give_name(const Kind& kind, std::uint64_t value) {
+void Record::rename(const Kind& kind, std::uint64_t bits) {
     const std::lock_guard guard(names().lock);
-    names().numbers[{&kind, value}] = ++names().last[&kind];
+    names().numbers[{&kind, bits}] = ++names().last[&kind];
 }
 
-void Record::take_name(const Kind& kind, std::uint64_t value) {
+void Record::forget(const Kind& kind, std::uint64_t bits) {
     const std::lock_guard guard(names().lock);
-    const auto found = names().numbers.find({&kind, value});
+    const auto found = names().numbers.find({&kind, bits});
     if (found == names().numbers.end()) return;
     forgotten_kind_ = &kind;
-    forgotten_ = value;
+    forgotten_ = bits;
     forgotten_number_ = found->second;
     names().numbers.erase(found);
 }

@@ -98,34 +98,20 @@ public:
     void show(const F& show) {
         if (!std::exchange(shown_, true)) show();
     }
-    void begin_result();
     void write();
 
     // ---- Values
     // ------------------------------------------------------------------------------------------------------
 
-    template <typename T>
-    void handle(const Kind& kind, T value) {
-        name(kind, as_bits(value));
-    }
-
+    void handle(const Kind& kind, std::uint64_t bits);
     /// A handle of any of these kinds.
-    template <std::size_t size, typename T>
-    void handle(const std::array<const Kind*, size>& kinds, T value) {
-        name_any(kinds, as_bits(value));
-    }
+    void handle(std::span<const Kind* const> kinds, std::uint64_t bits);
 
     /// The handle is of a new object, whatever object had it before.
-    template <typename T>
-    void rename(const Kind& kind, T value) {
-        give_name(kind, as_bits(value));
-    }
+    void rename(const Kind& kind, std::uint64_t bits);
 
     /// If the call succeeds, the object is gone.
-    template <typename T>
-    void forget(const Kind& kind, T value) {
-        take_name(kind, as_bits(value));
-    }
+    void forget(const Kind& kind, std::uint64_t bits);
 
     void string(const char* text);
     void string(const char* text, std::size_t size);
@@ -168,10 +154,6 @@ private:
     void flush();
     void start_call();
     bool fold();
-    void name(const Kind& kind, std::uint64_t value);
-    void name_any(std::span<const Kind* const> kinds, std::uint64_t value);
-    void give_name(const Kind& kind, std::uint64_t value);
-    void take_name(const Kind& kind, std::uint64_t value);
 
     Thread* thread_ = nullptr;
     bool detailed_ = false;

@@ -5,11 +5,6 @@
 namespace viaduct::trace {
 namespace {
 
-/// 0, or a constant.
-[[maybe_unused]] void show_code(Record& record, std::span<const Constant> constants, int code) {
-    record.text().constant(constants, as_bits(code));
-}
-
 [[maybe_unused]] void show_rpma_conn_private_data(Record& record, const rpma_conn_private_data& data) {
     record.bytes(data.ptr, data.len);
 }

@@ -34,7 +34,7 @@ void show_segment(Record& record, const VIP_DESCRIPTOR_SEGMENT& segment, bool is
     if (is_remote)
         text.unsigned_number(segment.Remote.Handle);  // of the peer
     else
-        record.handle(kind_mem, segment.Local.Handle);
+        record.handle(kind_mem, as_bits(segment.Local.Handle));
     if (!is_remote) text.field("Length").unsigned_number(segment.Local.Length);
     text.close('}');
 }
