@@ -21,35 +21,24 @@ void write_time_of_day(Text& text, const Board& board, std::uint64_t time_ns) {
     constexpr std::uint64_t day = 24 * hour;
     const std::uint64_t time = time_ns + board.realtime_offset_ns;
     const std::uint64_t of_day = (time / second_ns + static_cast<std::uint64_t>(board.local_offset_s)) % day;
-    text.decimal(of_day / hour, 2);
-    text.raw(":");
-    text.decimal(of_day % hour / minute, 2);
-    text.raw(":");
-    text.decimal(of_day % minute, 2);
-    text.raw(".");
-    text.decimal(time % second_ns / microsecond_ns, microsecond_decimals);
+    text.raw(Digits{of_day / hour, 2}, ":", Digits{of_day % hour / minute, 2}, ":", Digits{of_day % minute, 2}, ".",
+             Digits{time % second_ns / microsecond_ns, microsecond_decimals});
 }
 
 void write_microseconds(Text& text, std::uint64_t time_ns) {
-    text.decimal(time_ns / microsecond_ns);
-    text.raw(".");
-    text.decimal(time_ns % microsecond_ns, 3);
+    text.raw(time_ns / microsecond_ns, ".", Digits{time_ns % microsecond_ns, 3});
 }
 
 /// Process and thread; only one number if it is the first thread.
 void write_thread(Text& text, std::uint32_t pid, std::uint32_t tid) {
-    text.raw(" [");
-    text.decimal(pid);
-    if (tid != pid) {
-        text.raw(".");
-        text.decimal(tid);
-    }
+    text.raw(" [", pid);
+    if (tid != pid) text.raw(".", tid);
     text.raw("] ");
 }
 
 void write_numbers(Text& text, std::uint32_t pid, std::uint32_t tid) {
-    text.field("pid").unsigned_number(pid);
-    text.field("tid").unsigned_number(tid);
+    text.field("pid").decimal(pid);
+    text.field("tid").decimal(tid);
 }
 
 void write_epoch_time(Text& text, const Board& board, std::uint64_t time_ns) {
@@ -118,7 +107,7 @@ void mark_failed(Text& text) {
 }
 
 void end_record(Text& text, std::uint64_t duration_ns, std::uint64_t times) {
-    if (times > 1) text.field("times").unsigned_number(times);
+    if (times > 1) text.field("times").decimal(times);
     switch (text.format()) {
         case Format::Text:
             text.raw(" <");
@@ -152,7 +141,7 @@ void end_unfinished(Text& text, std::uint64_t duration_ns) {
 
 void write_fold(Text& text, const Board& board, const Fold& fold, std::uint32_t pid, std::uint32_t tid) {
     begin_record(text, board, calls[fold.call], pid, tid, fold.start_ns);
-    text.raw({fold.text.data(), fold.text_length});
+    text.raw(std::string_view(fold.text.data(), fold.text_length));
     text.after_value();
     end_record(text, fold.end_ns - fold.start_ns, fold.count);
 }
@@ -163,11 +152,7 @@ void write_event(Text& text, const Board& board, std::uint32_t pid, std::string_
         case Format::Text:
             write_time_of_day(text, board, now);
             write_thread(text, pid, pid);
-            text.raw("+++ ");
-            text.raw(event);
-            if (!detail.empty()) text.raw(" ");
-            text.raw(detail);
-            text.raw(" +++\n");
+            text.raw("+++ ", event, detail.empty() ? "" : " ", detail, " +++\n");
             break;
         case Format::Json:
             text.open('{');

@@ -12,7 +12,7 @@ namespace {
     if (timeout == DAT_TIMEOUT_INFINITE)
         record.text().word("DAT_TIMEOUT_INFINITE");
     else
-        record.text().unsigned_number(timeout);
+        record.text().decimal(timeout);
 }
 
 const char* name_of(std::span<const Constant> constants, std::uint64_t value) {
@@ -28,15 +28,8 @@ const char* name_of(std::span<const Constant> constants, std::uint64_t value) {
     if (type == nullptr) return text.hexadecimal(result);
     const std::uint64_t subtype = DAT_GET_SUBTYPE(result);
     const char* detail = subtype == 0 ? nullptr : name_of(constants_return_subtype, subtype);
-    std::array<char, 128> words{};
-    Text joined(words, Format::Text);
-    joined.raw(type);
-    if (detail != nullptr) {
-        joined.raw("(");
-        joined.raw(detail);
-        joined.raw(")");
-    }
-    text.word(joined.view());
+    if (detail == nullptr) return text.word(type);
+    text.word(type, "(", detail, ")");
 }
 
 [[maybe_unused]] void show_DAT_IA_ADDRESS_PTR(Record& record, const sockaddr* address) {
@@ -100,7 +93,7 @@ const char* name_of(std::span<const Constant> constants, std::uint64_t value) {
             show_DAT_RMR_BIND_COMPLETION_EVENT_DATA(record, data.rmr_completion_event_data);
             break;
         case as_bits(DAT_CONNECTION_REQUEST_EVENT) & kinds:
-            text.field("conn_qual").unsigned_number(data.cr_arrival_event_data.conn_qual);
+            text.field("conn_qual").decimal(data.cr_arrival_event_data.conn_qual);
             text.field("cr_handle");
             record.handle(kind_cr, as_bits(data.cr_arrival_event_data.cr_handle));
             break;

@@ -160,7 +160,7 @@ class Table:
         if base in SIGNED:
             return f"text.number({value});"
         if base in UNSIGNED:
-            return f"text.unsigned_number({value});"
+            return f"text.decimal({value});"
         if base in self.headers.structs:
             return f"show_{identifier(self.need(base))}(record, {value});"
         raise SystemExit(f"{self.name}: no decoder for '{base}'")

@@ -223,7 +223,7 @@ void Record::handle(const Kind& kind, std::uint64_t bits) {
         if (entry == 0) entry = ++names().last[&kind];
         number = entry;
     }
-    text_.name(kind.name, number);
+    text_.word(kind.name, "#", number);
 }
 
 void Record::handle(std::span<const Kind* const> kinds, std::uint64_t bits) {

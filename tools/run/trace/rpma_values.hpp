@@ -32,8 +32,8 @@ namespace {
     text.field("wr_id").hexadecimal(completion.wr_id);
     text.field("status").constant(completion_states, completion.status);
     text.field("opcode").constant(completion_operations, completion.opcode);
-    text.field("byte_len").unsigned_number(completion.byte_len);
-    text.field("qp_num").unsigned_number(completion.qp_num);
+    text.field("byte_len").decimal(completion.byte_len);
+    text.field("qp_num").decimal(completion.qp_num);
     if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) text.field("imm_data").hexadecimal(completion.imm_data);
     text.close('}');
 }

@@ -8,7 +8,7 @@
 
 namespace viaduct::trace {
 
-void Text::raw(std::string_view text) {
+void Text::append(std::string_view text) {
     if (overflowed_ || text.size() > buffer_.size() - length_) {
         overflowed_ = true;
         return;
@@ -21,7 +21,7 @@ void Text::decimal(std::uint64_t value, int digits) {
     std::array<char, 24> text{};
     const auto end = std::to_chars(text.begin(), text.end(), value).ptr;
     for (auto missing = digits - (end - text.begin()); missing > 0; --missing) raw("0");
-    raw({text.begin(), end});
+    append({text.begin(), end});
 }
 
 void Text::seconds(std::uint64_t nanoseconds, int decimals) {
@@ -29,9 +29,7 @@ void Text::seconds(std::uint64_t nanoseconds, int decimals) {
     std::uint64_t fraction = nanoseconds % second;
     constexpr int all_decimals = 9;
     for (int left_out = decimals; left_out < all_decimals; ++left_out) fraction /= 10;
-    decimal(nanoseconds / second);
-    raw(".");
-    decimal(fraction, decimals);
+    raw(nanoseconds / second, ".", Digits{fraction, decimals});
 }
 
 void Text::next() {
@@ -42,18 +40,17 @@ void Text::next() {
 Text& Text::field(std::string_view name) {
     next();
     quote();
-    raw(name);
-    raw(is_json() ? "\":" : "=");
+    raw(name, is_json() ? "\":" : "=");
     return *this;
 }
 
 void Text::open(char bracket) {
-    raw({&bracket, 1});
+    append({&bracket, 1});
     first_ = true;
 }
 
 void Text::close(char bracket) {
-    raw({&bracket, 1});
+    append({&bracket, 1});
     first_ = false;
 }
 
@@ -62,20 +59,16 @@ void Text::number(std::int64_t value) {
     decimal(value < 0 ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value));
 }
 
-void Text::unsigned_number(std::uint64_t value) { decimal(value); }
-
 void Text::hexadecimal_digits(std::uint64_t value) {
     std::array<char, 24> text{};
     constexpr int base = 16;
-    raw("0x");
-    raw({text.begin(), std::to_chars(text.begin(), text.end(), value, base).ptr});
+    raw("0x", std::string_view(text.begin(), std::to_chars(text.begin(), text.end(), value, base).ptr));
 }
 
 void Text::two_digits(unsigned char byte) {
     constexpr std::string_view digits = "0123456789abcdef";
     constexpr unsigned base = 16;
-    raw(digits.substr(byte / base, 1));
-    raw(digits.substr(byte % base, 1));
+    raw(digits.substr(byte / base, 1), digits.substr(byte % base, 1));
 }
 
 void Text::hexadecimal(std::uint64_t value) {
@@ -88,12 +81,6 @@ void Text::boolean(bool value) { raw(value ? "true" : "false"); }
 
 void Text::null() { raw(is_json() ? "null" : "NULL"); }
 
-void Text::word(std::string_view text) {
-    quote();
-    raw(text);
-    quote();
-}
-
 void Text::string(std::string_view text, bool complete) {
     raw("\"");
     for (const char character : text) {
@@ -101,10 +88,9 @@ void Text::string(std::string_view text, bool complete) {
         constexpr unsigned char first_printable = 0x20;
         constexpr unsigned char last_printable = 0x7e;
         if (character == '"' || character == '\\') {
-            raw("\\");
-            raw({&character, 1});
+            raw("\\", std::string_view(&character, 1));
         } else if (byte >= first_printable && byte <= last_printable) {
-            raw({&character, 1});
+            append({&character, 1});
         } else {
             raw(is_json() ? "\\u00" : "\\x");
             two_digits(byte);
@@ -113,22 +99,10 @@ void Text::string(std::string_view text, bool complete) {
     raw(complete ? "\"" : is_json() ? "...\"" : "\"...");
 }
 
-void Text::name(std::string_view kind, std::uint64_t number) {
-    quote();
-    raw(kind);
-    raw("#");
-    decimal(number);
-    quote();
-}
-
 void Text::bytes(std::span<const unsigned char> shown, std::size_t all) {
     quote();
     for (const unsigned char byte : shown) two_digits(byte);
-    if (shown.size() < all) {
-        raw("...(");
-        decimal(all);
-        raw(" bytes)");
-    }
+    if (shown.size() < all) raw("...(", all, " bytes)");
     quote();
 }
 

@@ -17,6 +17,12 @@ struct Constant {
     const char* name;
 };
 
+/// A number that begins with zeros if it has fewer digits.
+struct Digits {
+    std::uint64_t value;
+    int least;
+};
+
 /// Appends values to a buffer: as JSON, or as people read them. What does not fit is left out.
 class Text {
 public:
@@ -34,7 +40,11 @@ public:
     Format format() const { return format_; }
     bool overflowed() const { return overflowed_; }
 
-    void raw(std::string_view text);
+    /// Texts and numbers as they are, one behind the other.
+    template <class... Parts>
+    void raw(const Parts&... parts) {
+        (append(parts), ...);
+    }
     void decimal(std::uint64_t value, int digits = 1);
     void seconds(std::uint64_t nanoseconds, int decimals);
 
@@ -50,7 +60,6 @@ public:
     void after_value() { first_ = false; }
 
     void number(std::int64_t value);
-    void unsigned_number(std::uint64_t value);
     void hexadecimal(std::uint64_t value);
     void boolean(bool value);
     void null();
@@ -58,12 +67,14 @@ public:
         pointer == nullptr ? null() : hexadecimal(reinterpret_cast<std::uintptr_t>(pointer));
     }
 
-    /// A word that needs no escaping.
-    void word(std::string_view text);
+    /// A word that needs no escaping, of parts as in raw().
+    template <class... Parts>
+    void word(const Parts&... parts) {
+        quote();
+        raw(parts...);
+        quote();
+    }
     void string(std::string_view text, bool complete = true);
-
-    /// The name of a handle: "vi#1".
-    void name(std::string_view kind, std::uint64_t number);
 
     /// Hexadecimal digits of bytes, and how many there were if they are not all.
     void bytes(std::span<const unsigned char> shown, std::size_t all);
@@ -78,6 +89,9 @@ private:
     void quote() {
         if (is_json()) raw("\"");
     }
+    void append(std::string_view text);
+    void append(std::uint64_t value) { decimal(value); }
+    void append(Digits number) { decimal(number.value, number.least); }
     void hexadecimal_digits(std::uint64_t value);
     void two_digits(unsigned char byte);
 

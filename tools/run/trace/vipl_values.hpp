@@ -9,7 +9,7 @@ namespace {
     if (timeout == VIP_INFINITE)
         record.text().word("VIP_INFINITE");
     else
-        record.text().unsigned_number(timeout);
+        record.text().decimal(timeout);
 }
 
 /// An address in the program's memory. Behind it are the bytes of the host, then those of the discriminator.
@@ -32,10 +32,10 @@ void show_segment(Record& record, const VIP_DESCRIPTOR_SEGMENT& segment, bool is
     text.field(is_remote ? "Remote" : "Data").address(segment.Local.Data.Address);
     text.field("Handle");
     if (is_remote)
-        text.unsigned_number(segment.Remote.Handle);  // of the peer
+        text.decimal(segment.Remote.Handle);  // of the peer
     else
         record.handle(kind_mem, as_bits(segment.Local.Handle));
-    if (!is_remote) text.field("Length").unsigned_number(segment.Local.Length);
+    if (!is_remote) text.field("Length").decimal(segment.Local.Length);
     text.close('}');
 }
 
@@ -51,7 +51,7 @@ void show_descriptor(Record& record, const VIP_DESCRIPTOR* descriptor) {
         text.field("Operation").constant(constants_operation, operation);
         text.field("Control").flags(constants_control, control->Control & ~VIP_CONTROL_OP_MASK);
         text.field("ImmediateData").hexadecimal(control->ImmediateData);
-        text.field("Length").unsigned_number(control->Length);
+        text.field("Length").decimal(control->Length);
         text.field("Status").flags(constants_status, control->Status & ~VIP_STATUS_OP_MASK);
         if ((control->Status & VIP_STATUS_DONE) != 0)
             text.field("Completed").constant(constants_operation_status, control->Status & VIP_STATUS_OP_MASK);
