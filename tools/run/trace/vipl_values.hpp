@@ -43,7 +43,6 @@ void show_segment(Record& record, const VIP_DESCRIPTOR_SEGMENT& segment, bool is
 void show_descriptor(Record& record, const VIP_DESCRIPTOR* descriptor) {
     Text& text = record.text();
     record.follow(&descriptor->Control, [&](const VIP_CONTROL_SEGMENT* control) {
-        constexpr unsigned most_segments = 16;
         const auto operation = control->Control & VIP_CONTROL_OP_MASK;
         const bool is_rdma = operation == VIP_CONTROL_OP_RDMAWRITE || operation == VIP_CONTROL_OP_RDMAREAD;
         text.open('{');
@@ -55,17 +54,10 @@ void show_descriptor(Record& record, const VIP_DESCRIPTOR* descriptor) {
         text.field("Status").flags(constants_status, control->Status & ~VIP_STATUS_OP_MASK);
         if ((control->Status & VIP_STATUS_DONE) != 0)
             text.field("Completed").constant(constants_operation_status, control->Status & VIP_STATUS_OP_MASK);
-        text.field("Segments").open('[');
-        for (unsigned number = 0; number < control->SegCount && number < most_segments; ++number) {
-            text.next();
-            record.follow(&descriptor->DS[0] + number,
-                          [&](const auto* segment) { show_segment(record, *segment, is_rdma && number == 0); });
-        }
-        if (control->SegCount > most_segments) {
-            text.next();
-            text.word("...");
-        }
-        text.close(']');
+        text.field("Segments");
+        bool is_remote = is_rdma;  // the first one
+        record.list(&descriptor->DS[0], control->SegCount,
+                    [&](const auto* segment) { show_segment(record, *segment, std::exchange(is_remote, false)); });
         text.close('}');
     });
 }
