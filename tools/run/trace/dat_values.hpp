@@ -51,14 +51,6 @@ const char* name_of(std::span<const Constant> constants, std::uint64_t value) {
 [[maybe_unused]] void show_DAT_DTO_COOKIE(Record& record, DAT_CONTEXT cookie) { show_DAT_CONTEXT(record, cookie); }
 [[maybe_unused]] void show_DAT_RMR_COOKIE(Record& record, DAT_CONTEXT cookie) { show_DAT_CONTEXT(record, cookie); }
 
-[[maybe_unused]] void show_DAT_OS_WAIT_PROXY_AGENT(Record& record, const DAT_OS_WAIT_PROXY_AGENT& agent) {
-    Text& text = record.text();
-    text.open('{');
-    text.field("instance_data").address(agent.instance_data);
-    text.field("proxy_agent_func").address(reinterpret_cast<const void*>(agent.proxy_agent_func));
-    text.close('}');
-}
-
 [[maybe_unused]] void show_DAT_CNO_PARAM(Record& record, const DAT_CNO_PARAM& param) {
     Text& text = record.text();
     text.open('{');

@@ -24,7 +24,7 @@ UNSIGNED = {"size_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "DAT_UINT32
             "VIP_UINT16", "VIP_UINT32", "VIP_USHORT"}
 KEYS = {"DAT_LMR_CONTEXT", "DAT_RMR_CONTEXT", "DAT_VADDR"}  # better read as hexadecimal numbers
 BOOLEANS = {"bool", "DAT_BOOLEAN", "VIP_BOOLEAN"}
-POINTERS = {"VIP_PVOID", "DAT_PVOID", "VIP_QOS", "VIP_EVENT_HANDLE"}
+POINTERS = {"VIP_PVOID", "DAT_PVOID", "DAT_AGENT_FUNC", "VIP_QOS", "VIP_EVENT_HANDLE"}
 STRINGS = {"DAT_NAME_PTR"}
 EXTENSION_WORDS = 16
 NO_WAIT = re.compile(r"Done$|_dequeue$|_get_wc$")  # polls that return at once
