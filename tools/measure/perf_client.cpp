@@ -254,11 +254,7 @@ private:
         switch (parameters_.test) {
             case Test::Latency: part.latency = lead_latency(run); break;
             case Test::Bandwidth:
-            case Test::Rate:
-                on_threads(parameters_, lanes_, [&](std::uint32_t, std::span<const Lane> lanes) {
-                    run_streams(parameters_, run, true, lanes);
-                });
-                break;
+            case Test::Rate: run_streams(parameters_, run, true, lanes_); break;
             case Test::Connect: connect_ring(run, part.latency.emplace(new_latency(run))); break;
         }
         part.seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -312,9 +308,7 @@ private:
     MeasuredLatency lead_latency(const wire::Run& run) {
         std::vector<MeasuredLatency> latencies;
         for (std::uint32_t i = 0; i < parameters_.threads; ++i) latencies.push_back(new_latency(run));
-        on_threads(parameters_, lanes_, [&](std::uint32_t thread, std::span<const Lane> lanes) {
-            run_latency(parameters_, run, true, lanes.front(), &latencies[thread]);
-        });
+        run_latency(parameters_, run, true, lanes_, latencies);
         for (std::uint32_t i = 1; i < parameters_.threads; ++i) add(latencies[i], latencies[0]);
         return std::move(latencies[0]);
     }

@@ -128,16 +128,9 @@ private:
 
     void follow(const wire::Run& run) {
         switch (terms_.test) {
-            case Test::Latency:
-                on_threads(terms_, lanes_, [&](std::uint32_t, std::span<const Lane> lanes) {
-                    run_latency(terms_, run, false, lanes.front(), nullptr);
-                });
-                break;
+            case Test::Latency: run_latency(terms_, run, false, lanes_); break;
             case Test::Bandwidth:
-            case Test::Rate:
-                on_threads(terms_, lanes_,
-                           [&](std::uint32_t, std::span<const Lane> lanes) { run_streams(terms_, run, false, lanes); });
-                break;
+            case Test::Rate: run_streams(terms_, run, false, lanes_); break;
             case Test::Connect: accept_connections(run.iterations); break;
         }
     }

@@ -2,6 +2,7 @@
 #include "tools/measure/perf_session.hpp"
 
 #include <algorithm>
+#include <future>
 
 #include "tools/measure/core_api.hpp"
 #include "tools/measure/dat_api.hpp"
@@ -43,6 +44,39 @@ auto with_final_link(Link& link, const Loop& loop) {
     if (auto* rpma = dynamic_cast<RpmaLink*>(&link)) return loop(*rpma);
     if (auto* vipl = dynamic_cast<ViplLink*>(&link)) return loop(*vipl);
     return loop(link);
+}
+
+/// Calls `work` at the same time for each thread of an end, with its number and its connections. Throws what a call has
+/// thrown once all have returned.
+template <class Work>
+void on_threads(const PerfParameters& terms, std::span<const Lane> lanes, Work work) {
+    const auto call = [&](std::uint32_t thread) { work(thread, lanes.subspan(thread * terms.queues, terms.queues)); };
+    std::vector<std::future<void>> others;
+    for (std::uint32_t thread = 1; thread < terms.threads; ++thread)
+        others.push_back(std::async(std::launch::async, call, thread));
+    call(0);
+    for (auto& other : others) other.get();
+}
+
+void run_latency_loop(const PerfParameters& terms, const wire::Run& run, bool leads, const Lane& lane,
+                      MeasuredLatency* latency) {
+    const bool both = terms.direction == Direction::Both;
+    Laps laps(latency);
+    const auto run_loop = [&](auto loop) {
+        if (both)
+            loop.cross(run.iterations, laps, leads);
+        else
+            leads ? loop.lead(run.iterations, laps) : loop.follow(run.iterations);
+    };
+    with_final_link(lane.link, [&]<class L>(L& link) {
+        const Piece outgoing = lane.workspace.piece(lane.workspace.outgoing(), run.size, terms.segments);
+        if (takes_receive(terms.operation))
+            run_loop(SendPingPong<L>(link, lane.workspace, terms.operation, outgoing, lane.remote, terms.mode));
+        else if (terms.operation == Operation::Write)
+            run_loop(WritePingPong<L>(link, lane.workspace, outgoing, lane.remote));
+        else if (leads || both)
+            complete_repeatedly(link, terms.operation, outgoing, lane.remote, terms.mode, run.iterations, laps);
+    });
 }
 
 }  // namespace
@@ -87,34 +121,23 @@ std::optional<std::string> check(const Api& api, const PerfParameters& terms) {
     return std::nullopt;
 }
 
-void run_latency(const PerfParameters& terms, const wire::Run& run, bool leads, const Lane& lane,
-                 MeasuredLatency* latency) {
-    const bool both = terms.direction == Direction::Both;
-    Laps laps(latency);
-    const auto run_loop = [&](auto loop) {
-        if (both)
-            loop.cross(run.iterations, laps, leads);
-        else
-            leads ? loop.lead(run.iterations, laps) : loop.follow(run.iterations);
-    };
-    with_final_link(lane.link, [&]<class L>(L& link) {
-        const Piece outgoing = lane.workspace.piece(lane.workspace.outgoing(), run.size, terms.segments);
-        if (takes_receive(terms.operation))
-            run_loop(SendPingPong<L>(link, lane.workspace, terms.operation, outgoing, lane.remote, terms.mode));
-        else if (terms.operation == Operation::Write)
-            run_loop(WritePingPong<L>(link, lane.workspace, outgoing, lane.remote));
-        else if (leads || both)
-            complete_repeatedly(link, terms.operation, outgoing, lane.remote, terms.mode, run.iterations, laps);
+void run_latency(const PerfParameters& terms, const wire::Run& run, bool leads, std::span<const Lane> lanes,
+                 std::span<MeasuredLatency> latencies) {
+    on_threads(terms, lanes, [&](std::uint32_t thread, std::span<const Lane> own) {
+        run_latency_loop(terms, run, leads, own.front(), latencies.empty() ? nullptr : &latencies[thread]);
     });
 }
 
 void run_streams(const PerfParameters& terms, const wire::Run& run, bool leads, std::span<const Lane> lanes) {
-    with_final_link(lanes.front().link, [&]<class L>(L&) {
-        std::vector<Stream<L>> streams;
-        streams.reserve(lanes.size());
-        for (const Lane& lane : lanes)
-            streams.emplace_back(static_cast<L&>(lane.link), lane.workspace, plan_of(terms, run, leads, lane.remote));
-        run_streams(std::span(streams), terms.mode);
+    on_threads(terms, lanes, [&](std::uint32_t, std::span<const Lane> own) {
+        with_final_link(own.front().link, [&]<class L>(L&) {
+            std::vector<Stream<L>> streams;
+            streams.reserve(own.size());
+            for (const Lane& lane : own)
+                streams.emplace_back(static_cast<L&>(lane.link), lane.workspace,
+                                     plan_of(terms, run, leads, lane.remote));
+            run_streams(std::span(streams), terms.mode);
+        });
     });
 }
 

@@ -2,7 +2,6 @@
 // What the two ends of a vi-perf session have in common.
 #pragma once
 
-#include <future>
 #include <span>
 #include <vector>
 
@@ -58,25 +57,13 @@ private:
 /// Why an interface and its device cannot do what is asked for, or nothing.
 std::optional<std::string> check(const Api& api, const PerfParameters& terms);
 
-/// Runs the latency loop of one thread: the whole of it where this end leads or both ends do the same, and otherwise
-/// what it takes to answer. `latency` is null at the server.
-void run_latency(const PerfParameters& terms, const wire::Run& run, bool leads, const Lane& lane,
-                 MeasuredLatency* latency);
+/// Runs the latency loop on all threads: the whole of it where this end leads or both ends do the same, and otherwise
+/// what it takes to answer. `latencies`, one for each thread, is empty at the server.
+void run_latency(const PerfParameters& terms, const wire::Run& run, bool leads, std::span<const Lane> lanes,
+                 std::span<MeasuredLatency> latencies = {});
 
-/// Runs the streams of one thread.
+/// Runs the streams of all threads.
 void run_streams(const PerfParameters& terms, const wire::Run& run, bool leads, std::span<const Lane> lanes);
-
-/// Calls `work` at the same time for each thread of an end, with its number and its connections. Throws what a call has
-/// thrown once all have returned.
-template <class Work>
-void on_threads(const PerfParameters& terms, std::span<const Lane> lanes, Work work) {
-    const auto call = [&](std::uint32_t thread) { work(thread, lanes.subspan(thread * terms.queues, terms.queues)); };
-    std::vector<std::future<void>> others;
-    for (std::uint32_t thread = 1; thread < terms.threads; ++thread)
-        others.push_back(std::async(std::launch::async, call, thread));
-    call(0);
-    for (auto& other : others) other.get();
-}
 
 inline bool is_write_ping_pong(const PerfParameters& terms) noexcept {
     return terms.test == Test::Latency && terms.operation == Operation::Write;
