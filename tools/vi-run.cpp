@@ -21,9 +21,7 @@
 #include "core/base/settings.hpp"
 #include "core/provider.hpp"
 #include "tools/command_line.hpp"
-#include "tools/run/check.hpp"
 #include "tools/run/installation.hpp"
-#include "tools/run/power_cut.hpp"
 #include "tools/run/program.hpp"
 #include "tools/run/session.hpp"
 

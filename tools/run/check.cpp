@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/run/check.hpp"
-
 #include <unistd.h>
 
 #include <cerrno>

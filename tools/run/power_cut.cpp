@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/run/power_cut.hpp"
-
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +12,7 @@
 #include "core/base/settings.hpp"
 #include "tools/command_line.hpp"
 #include "tools/run/child.hpp"
+#include "tools/run/session.hpp"
 
 namespace viaduct::run {
 namespace {
