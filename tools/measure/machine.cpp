@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "core/base/host_names.hpp"
@@ -22,14 +23,6 @@ std::string processor_name() {
     return uname(&system) == 0 ? system.machine : "unknown";
 }
 
-/// The first line, in plain ASCII; the text continues after it.
-std::string take_line(std::string_view& text) {
-    const auto end = std::min(text.find('\n'), text.size());
-    std::string line(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return plain_ascii(std::move(line));
-}
-
 }  // namespace
 
 std::string plain_ascii(std::string text) {
@@ -39,10 +32,12 @@ std::string plain_ascii(std::string text) {
 }
 
 Machine Machine::of_text(std::string_view text) {
+    std::istringstream lines{std::string(text)};
     Machine machine;
-    machine.version = take_line(text);
-    machine.host = take_line(text);
-    machine.processor = take_line(text);
+    for (std::string* line : {&machine.version, &machine.host, &machine.processor}) {
+        std::getline(lines, *line);
+        *line = plain_ascii(std::move(*line));
+    }
     return machine;
 }
 
