@@ -15,7 +15,6 @@
 
 #include "core/base/numbers.hpp"
 #include "tools/command_line.hpp"
-#include "tools/measure/compare.hpp"
 #include "tools/measure/connections.hpp"
 #include "tools/measure/free_service.hpp"
 #include "tools/measure/plot.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/measure/compare.hpp"
-
+// Compares two results of vi-perf.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -9,10 +8,8 @@
 #include <fstream>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "tools/measure/error.hpp"
-#include "tools/measure/wire.hpp"
+#include "tools/measure/report.hpp"
 
 namespace viaduct::measure {
 namespace {

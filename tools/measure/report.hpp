@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prints what vi-perf measured: as a table for people, as CSV or JSON for programs.
+// Prints what vi-perf measured: as a table for people, as CSV or JSON for programs. Compares two results.
 #pragma once
 
 #include <cstdio>
@@ -64,5 +64,9 @@ private:
     nlohmann::ordered_json results_ = nlohmann::ordered_json::array();
     nlohmann::ordered_json intervals_ = nlohmann::ordered_json::array();  // of the next measurement
 };
+
+/// Prints how the results in one file of vi-perf's JSON differ from those in another, and a verdict. What changed by at
+/// most `tolerance` percent is the same. Returns whether nothing became worse. Throws Error.
+bool compare(const std::string& before_path, const std::string& after_path, double tolerance, std::FILE* out = stdout);
 
 }  // namespace viaduct::measure
