@@ -11,10 +11,7 @@
 namespace viaduct::port {
 namespace {
 
-bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-           c == '.';
-}
+bool is_part(char c) { return is_word(c) || c == '-' || c == '.'; }
 
 std::string_view advice_for(std::string_view library) {
     if (library == "gnivipl")
@@ -55,7 +52,7 @@ public:
     void run() {
         for (std::size_t i = 0; i < content_.size();) {
             std::size_t end = i;
-            while (end < content_.size() && is_word(content_[end])) ++end;
+            while (end < content_.size() && is_part(content_[end])) ++end;
             if (end == i)
                 read_mark(i++);
             else

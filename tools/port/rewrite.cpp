@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -211,8 +210,6 @@ private:
         }
         return text;
     }
-
-    static bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
     // ---- Headers ----
 

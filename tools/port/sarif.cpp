@@ -9,14 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/port/report.hpp"
+#include "tools/port/text.hpp"
 
 namespace viaduct::port {
 namespace {
 
-bool is_plain(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("-._~/").find(c) != std::string_view::npos;
-}
+bool is_plain(char c) { return is_word(c) || std::string_view("-.~/").find(c) != std::string_view::npos; }
 
 /// A path as a URI reference.
 std::string uri_of(const std::string& path) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ inline std::string join(const std::vector<std::string>& words, std::string_view 
 
 /// A text with small letters instead of capital ones.
 inline std::string lower(std::string_view text) { return boost::to_lower_copy(std::string(text)); }
+
+/// Whether names in C have a character.
+inline bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 bool among(const auto& values, const auto& value) { return std::ranges::find(values, value) != values.end(); }
 

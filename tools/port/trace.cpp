@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/port/trace.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -9,6 +10,7 @@
 
 #include "core/base/numbers.hpp"
 #include "tools/port/mapping.hpp"
+#include "tools/port/text.hpp"
 
 namespace viaduct::port {
 namespace {
@@ -21,10 +23,7 @@ struct Record {
     std::uint64_t times = 1;
 };
 
-bool is_name(std::string_view text) {
-    return !text.empty() && text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
-                                std::string_view::npos;
-}
+bool is_name(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_word); }
 
 /// The text between two others, the first of which is searched from the start.
 std::string_view between(std::string_view text, std::string_view begin, std::string_view ends) {
