@@ -18,7 +18,7 @@ Buffer::Buffer(Memory memory, std::size_t size) {
         bytes_ = shareable_->bytes();
         return;
     }
-    const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
+    const std::size_t rounded = round_up(size, alignment);
     heap_.reset(std::aligned_alloc(alignment, rounded));
     if (heap_ == nullptr) throw std::bad_alloc();
     std::memset(heap_.get(), 0, rounded);

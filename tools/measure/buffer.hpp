@@ -18,6 +18,8 @@ enum class Memory : std::uint8_t { Shareable, Heap };
 template <>
 inline constexpr std::array<std::string_view, 2> names<Memory>{"shareable", "heap"};
 
+constexpr std::size_t round_up(std::size_t size, std::size_t unit) noexcept { return (size + unit - 1) / unit * unit; }
+
 class Buffer {
 public:
     static constexpr std::size_t alignment = 4096;

@@ -43,8 +43,7 @@ VIP_RELIABILITY_LEVEL level_of(Reliability reliability) {
 /// From one descriptor to the next: each has an address segment besides those of the data.
 std::uint32_t stride_of(const LinkOptions& options) {
     const std::size_t bytes = offsetof(VIP_DESCRIPTOR, DS) + (options.segments + 1) * sizeof(VIP_DESCRIPTOR_SEGMENT);
-    constexpr std::size_t unit = VIP_DESCRIPTOR_ALIGNMENT;
-    return static_cast<std::uint32_t>((bytes + unit - 1) / unit * unit);
+    return static_cast<std::uint32_t>(round_up(bytes, VIP_DESCRIPTOR_ALIGNMENT));
 }
 
 class ViplRegion final : public Region {

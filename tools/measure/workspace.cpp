@@ -6,17 +6,10 @@
 #include "tools/measure/machine.hpp"
 
 namespace viaduct::measure {
-namespace {
-
-constexpr std::size_t round_up(std::size_t size) {
-    return (size + Buffer::alignment - 1) / Buffer::alignment * Buffer::alignment;
-}
-
-}  // namespace
 
 Workspace::Workspace(Api& api, Memory memory, std::uint32_t size)
     : size_(std::max(size, wire::max_message_bytes)),
-      stride_(round_up(size_)),
+      stride_(round_up(size_, Buffer::alignment)),
       buffer_(memory, 3 * stride_),
       region_(api.register_memory(buffer_.bytes())) {}
 
