@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <strings.h>
 
-#include <algorithm>
-#include <cctype>
 #include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
+#include <boost/algorithm/string/case_conv.hpp>
 
 #include "core/base/numbers.hpp"
 #include "tools/info/errors.hpp"
@@ -88,8 +87,7 @@ void add_bits(std::span<const Explanation> codes, Json& found, std::int64_t numb
 
 [[noreturn]] void complain(const std::string& api, const std::string& code,
                            const std::vector<std::string_view>& names) {
-    std::string upper(code);
-    std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    const std::string upper = boost::to_upper_copy(code);
     const std::string_view similar = most_similar(upper, names);
     throw measure::Error(fmt::format("{} has no code '{}'{}", api, code,
                                      similar.empty() ? "" : fmt::format("; did you mean {}?", similar)));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <arpa/inet.h>
+#include <netinet/in.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "core/base/address_text.hpp"
 #include "core/base/hex.hpp"
 #include "core/base/numbers.hpp"
 #include "tools/info/info.hpp"
@@ -66,11 +66,8 @@ Result<DeviceId> find(const std::string& text) {
 }  // namespace
 
 std::string text_of_host(const HostAddress& host) {
-    std::array<char, INET6_ADDRSTRLEN> text{};
-    const int family = host.size() == sizeof(in_addr) ? AF_INET : AF_INET6;
-    if (host.size() != sizeof(in_addr) && host.size() != sizeof(in6_addr)) return "no address";
-    inet_ntop(family, host.span().data(), text.data(), text.size());
-    return text.data();
+    const bool is_known = host.size() == sizeof(in_addr) || host.size() == sizeof(in6_addr);
+    return is_known ? viaduct::text_of(host).c_str() : "no address";
 }
 
 std::string text_of_service(const Service& service) {

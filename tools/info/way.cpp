@@ -169,8 +169,7 @@ private:
         const auto by_address = find_route(hosts_);
         if (!by_address.ok()) return;
         const auto& [device, host] = by_address.value();
-        const bool is_same = device.provider == device_.provider && device.number == device_.number;
-        if (is_same || host == host_) return;
+        if (device == device_ || host == host_) return;
         add("backend", "warning",
             fmt::format("librpma programs choose a device by the address: {} leads to {} of {}, and to {} of {} with "
                         "the tools and the default devices of VIPL and DAT",
