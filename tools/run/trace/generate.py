@@ -86,22 +86,16 @@ class Table:
 
     def constants_of(self, what):
         """The names of an enumeration ("enum NAME") or of the macros that a pattern matches."""
-        if what.startswith("enum ") and what.removeprefix("enum ") in self.headers.enums:
-            return self.headers.enums[what.removeprefix("enum ")]
-        if what in self.headers.enums:
-            return self.headers.enums[what]
+        for name in what.removeprefix("enum "), what:
+            if name in self.headers.enums:
+                return self.headers.enums[name]
         return [macro for macro in self.headers.macros if re.fullmatch(what, macro)]
 
     def constant_tables(self):
-        tables = {name: self.constants_of(what) for name, what in self.data.get("constants", {}).items()
-                  if self.constants_of(what)}
-        for name, what in self.data.get("flags", {}).items():
-            tables[name] = self.constants_of(what)
-        for name, constants in self.headers.enums.items():
-            tables.setdefault(identifier(name), constants)
+        named = self.data.get("constants", {}) | self.data.get("flags", {})
+        tables = {identifier(name): constants for name, constants in self.headers.enums.items()}
+        tables |= {name: constants for name, what in named.items() if (constants := self.constants_of(what))}
         for name, constants in tables.items():
-            if not constants:
-                continue
             values = ", ".join(f'{{as_bits({constant}), "{constant}"}}' for constant in constants)
             yield f"[[maybe_unused]] constexpr Constant constants_{name}[] = {{{values}}};"
 
@@ -301,9 +295,7 @@ class Table:
 
     def source(self):
         wrappers = [self.wrapper(number, name) for number, name in enumerate(self.calls)]
-        structs = []
-        for name in self.needed:  # grows while it is read
-            structs.append(self.decode_struct(name))
+        structs = [self.decode_struct(name) for name in self.needed]  # which grows while it is read
         prototypes = [f"[[maybe_unused]] void show_{identifier(name)}(Record& record, const {name}& value, "
                       "std::uint64_t mask = all_fields);"
                       for name in self.needed]
