@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-namespace viaduct::measure {
+#include <fmt/format.h>
 
-namespace wire {
+namespace viaduct::measure::wire {
 namespace {
 
 std::string_view name_of(std::uint32_t magic) {
@@ -18,34 +18,28 @@ std::string_view name_of(std::uint32_t magic) {
     }
 }
 
-template <class Enumeration>
-std::string number_of(Enumeration value) {
-    return std::to_string(static_cast<unsigned>(value));
-}
-
-std::optional<std::string> check_operation(std::uint8_t operation, std::size_t count) {
-    if (operation < count) return std::nullopt;
-    return "unknown operation " + std::to_string(operation);
+template <class Enum>
+std::optional<std::string> check_known(const char* what, Enum value, std::size_t count = names<Enum>.size()) {
+    const auto number = static_cast<std::size_t>(value);
+    return number < count ? std::nullopt : std::optional(fmt::format("unknown {} {}", what, number));
 }
 
 std::optional<std::string> check_size(std::uint32_t size, const Limits& limits) {
     if (size == 0) return "messages of 0 bytes";
     if (size <= limits.max_transfer_bytes) return std::nullopt;
-    return "messages of " + std::to_string(size) + " bytes; the limit is " + std::to_string(limits.max_transfer_bytes);
+    return fmt::format("messages of {} bytes; the limit is {}", size, limits.max_transfer_bytes);
 }
 
 }  // namespace
 
 std::optional<std::string> check_header(std::span<const std::byte> message, std::uint32_t magic, std::size_t size) {
     Header header;
-    if (message.size() < sizeof header) return "the message is too short to be " + std::string(name_of(magic));
+    if (message.size() < sizeof header) return fmt::format("the message is too short to be {}", name_of(magic));
     std::memcpy(&header, message.data(), sizeof header);
-    if (header.magic != magic)
-        return "expected " + std::string(name_of(magic)) + ", got " + std::string(name_of(header.magic));
+    if (header.magic != magic) return fmt::format("expected {}, got {}", name_of(magic), name_of(header.magic));
     if (header.version != version)
-        return "the peer speaks version " + std::to_string(header.version) + " of the protocol, this is version " +
-               std::to_string(version);
-    if (header.bytes != size || message.size() != size) return std::string(name_of(magic)) + " has the wrong length";
+        return fmt::format("the peer speaks version {} of the protocol, this is version {}", header.version, version);
+    if (header.bytes != size || message.size() != size) return fmt::format("{} has the wrong length", name_of(magic));
     return std::nullopt;
 }
 
@@ -61,7 +55,7 @@ Reply refusal(std::string_view why, std::uint32_t refused) noexcept {
 }
 
 std::optional<std::string> check(const PingHello& hello, const Limits& limits) {
-    if (auto fault = check_operation(hello.operation, ping_operations.size())) return fault;
+    if (auto fault = check_known("operation", hello.operation, ping_operations.size())) return fault;
     if (hello.frame_bytes < ping_header_bytes) return "requests shorter than their header";
     if (auto fault = check_size(hello.frame_bytes, limits)) return fault;
     if (hello.landing.bytes < hello.frame_bytes) return "the client's memory is smaller than its messages";
@@ -70,26 +64,24 @@ std::optional<std::string> check(const PingHello& hello, const Limits& limits) {
 
 std::optional<std::string> check(const PerfHello& hello, const Limits& limits) {
     const PerfTerms& terms = hello.terms;
-    if (terms.test > Test::Connect) return "unknown test " + number_of(terms.test);
-    if (auto fault = check_operation(static_cast<std::uint8_t>(terms.operation), names<Operation>.size())) return fault;
-    if (terms.mode > Mode::Blocking) return "unknown mode " + number_of(terms.mode);
-    if (terms.memory > Memory::Heap) return "unknown kind of memory " + number_of(terms.memory);
-    if (terms.direction > Direction::Reverse) return "unknown direction " + number_of(terms.direction);
-    if (terms.reliability > Reliability::ReliableReception)
-        return "unknown reliability level " + number_of(terms.reliability);
+    if (auto fault = check_known("test", terms.test)) return fault;
+    if (auto fault = check_known("operation", terms.operation)) return fault;
+    if (auto fault = check_known("mode", terms.mode)) return fault;
+    if (auto fault = check_known("kind of memory", terms.memory)) return fault;
+    if (auto fault = check_known("direction", terms.direction)) return fault;
+    if (auto fault = check_known("reliability level", terms.reliability)) return fault;
     if (terms.check > 1) return "the flag of the data check is neither 0 nor 1";
     if (auto fault = check_size(terms.max_size, limits)) return fault;
     if (terms.window > limits.max_window)
-        return "a window of " + std::to_string(terms.window) + "; it must be 1 to " + std::to_string(limits.max_window);
+        return fmt::format("a window of {}; it must be 1 to {}", terms.window, limits.max_window);
     if (terms.open > limits.max_open)
-        return std::to_string(terms.open) + " open connections; it must be 1 to " + std::to_string(limits.max_open);
+        return fmt::format("{} open connections; it must be 1 to {}", terms.open, limits.max_open);
     if (terms.queues > limits.max_queues)
-        return std::to_string(terms.queues) + " queues; it must be 1 to " + std::to_string(limits.max_queues);
+        return fmt::format("{} queues; it must be 1 to {}", terms.queues, limits.max_queues);
     if (terms.threads > limits.max_threads)
-        return std::to_string(terms.threads) + " threads; it must be 1 to " + std::to_string(limits.max_threads);
+        return fmt::format("{} threads; it must be 1 to {}", terms.threads, limits.max_threads);
     if (hello.landing.bytes < terms.max_size) return "the client's memory is smaller than its messages";
     return std::nullopt;
 }
 
-}  // namespace wire
-}  // namespace viaduct::measure
+}  // namespace viaduct::measure::wire
