@@ -23,7 +23,6 @@
 
 #include "tools/command_line.hpp"
 #include "tools/run/child.hpp"
-#include "tools/run/trace/salvage.hpp"
 
 namespace viaduct::run {
 namespace {

@@ -15,8 +15,6 @@
 #include <cstring>
 #include <new>
 
-#include "tools/run/trace/salvage.hpp"
-
 namespace viaduct::trace {
 namespace {
 
