@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/port/compile_commands.hpp"
-
+// The flags of sources, from compile_commands.json.
 #include <array>
 #include <cstdint>
 #include <fstream>
 #include <utility>
 
 #include <nlohmann/json.hpp>
+
+#include "tools/port/clang.hpp"
 
 namespace viaduct::port {
 namespace {
