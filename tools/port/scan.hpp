@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds the uses of the three APIs in sources, and what deserves a warning.
+// Finds sources, the uses of the three APIs in them, and what deserves a warning.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,10 +14,25 @@
 
 #include "tools/port/clang.hpp"
 #include "tools/port/mapping.hpp"
-#include "tools/port/sources.hpp"
 #include "tools/port/tokenizer.hpp"
 
 namespace viaduct::port {
+
+enum class FileKind { Source, Build };  ///< C and C++; makefiles and the like
+
+struct SourceFile {
+    std::filesystem::path path;
+    FileKind kind = FileKind::Source;
+    std::string problem;  ///< why it cannot be scanned; empty: none yet
+};
+
+/// The files under these paths, sorted. Of directories, those whose names say that they are sources or build files;
+/// hidden directories are left out, and symbolic links to directories are not followed. A file with several paths
+/// counts once.
+std::vector<SourceFile> find_sources(const std::vector<std::string>& paths);
+
+/// Reads a file. On failure `file.problem` says why.
+std::string read_source(SourceFile& file);
 
 enum class UseKind {
     Call,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/port/sources.hpp"
-
+// Finds and reads the files to scan.
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/port/scan.hpp"
 #include "tools/port/text.hpp"
 
 namespace viaduct::port {
