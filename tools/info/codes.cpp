@@ -3,8 +3,6 @@
 
 #include <limits>
 #include <optional>
-#include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 #include <boost/algorithm/string/case_conv.hpp>
@@ -12,7 +10,6 @@
 #include "core/base/numbers.hpp"
 #include "tools/info/errors.hpp"
 #include "tools/info/info.hpp"
-#include "tools/info/settings.hpp"
 #include "tools/measure/error.hpp"
 
 namespace viaduct::info {

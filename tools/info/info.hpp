@@ -8,8 +8,11 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -66,6 +69,19 @@ Json describe_code(const std::string& api, const std::string& code);
 void print_code(const Json& code);
 
 // ---- Parts -------------------------------------------------------------------------------------------------------
+
+/// A variable in the environment.
+struct Setting {
+    std::string name;
+    std::string value;
+    std::string problem;  ///< why it has no effect, or not the intended one; empty: nothing is wrong
+};
+
+/// The variables in the environment that Viaduct reads, and those whose names begin like theirs.
+std::vector<Setting> find_settings();
+
+/// The candidate that is most similar to what a user typed; empty if none is similar.
+std::string_view most_similar(std::string_view typed, std::span<const std::string_view> candidates);
 
 /// The listeners of a service that are in the network namespace of this process or in others that it may see; all of
 /// them without a service.

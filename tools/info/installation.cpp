@@ -9,7 +9,6 @@
 
 #include "api/udat/registry/conf.hpp"
 #include "tools/info/info.hpp"
-#include "tools/info/settings.hpp"
 
 namespace viaduct::info {
 namespace {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/info/settings.hpp"
-
+// The environment variables that Viaduct reads.
 #include <net/if.h>
 #include <unistd.h>
 
@@ -12,8 +11,7 @@
 #include "core/base/check_spec.hpp"
 #include "core/base/fault_spec.hpp"
 #include "core/base/settings.hpp"
-#include "core/provider.hpp"
-#include "tools/text.hpp"
+#include "tools/info/info.hpp"
 
 namespace viaduct::info {
 namespace {

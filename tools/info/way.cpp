@@ -14,7 +14,6 @@
 #include "core/base/settings.hpp"
 #include "tools/info/info.hpp"
 #include "tools/info/processes.hpp"
-#include "tools/info/settings.hpp"
 #include "tools/measure/error.hpp"
 #include "tools/measure/target.hpp"
 
