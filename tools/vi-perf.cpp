@@ -17,7 +17,6 @@
 #include "tools/command_line.hpp"
 #include "tools/measure/connections.hpp"
 #include "tools/measure/free_service.hpp"
-#include "tools/measure/plot.hpp"
 #include "tools/measure/progress_bar.hpp"
 #include "tools/measure/report.hpp"
 #include "tools/measure/server_process.hpp"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/measure/plot.hpp"
-
 #include <sys/wait.h>
 
 #include <csignal>
@@ -8,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "tools/measure/error.hpp"
+#include "tools/measure/report.hpp"
 
 namespace viaduct::measure {
 

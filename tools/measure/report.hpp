@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prints what vi-perf measured: as a table for people, as CSV or JSON for programs. Compares two results.
+// Shows what vi-perf measured: as a table for people, as CSV or JSON for programs, as a drawing. Compares two results.
 #pragma once
 
 #include <cstdio>
@@ -63,6 +63,25 @@ private:
     bool headed_ = false;
     nlohmann::ordered_json results_ = nlohmann::ordered_json::array();
     nlohmann::ordered_json intervals_ = nlohmann::ordered_json::array();  // of the next measurement
+};
+
+/// Draws the distribution of latencies, or bandwidths or rates by size. Needs Python and matplotlib.
+class Plot {
+public:
+    /// To a file whose name says the format, such as .svg. Throws Error if that cannot be written, before time is spent
+    /// on a measurement.
+    explicit Plot(std::string path);
+
+    void add(const Measurement& measurement);
+
+    /// Throws Error. Does nothing if nothing was added.
+    void write(const std::string& title, Test test) const;
+
+private:
+    void run(const std::string& document) const;
+
+    std::string path_;
+    nlohmann::json results_ = nlohmann::json::array();
 };
 
 /// Prints how the results in one file of vi-perf's JSON differ from those in another, and a verdict. What changed by at
