@@ -51,12 +51,8 @@ Opcode opcode_of(Operation operation) noexcept {
     }
 }
 
-class CoreRegion final : public Region {
-public:
-    explicit CoreRegion(std::unique_ptr<MemoryRegion> region) : region_(std::move(region)) { key = region_->key(); }
-
-private:
-    std::unique_ptr<MemoryRegion> region_;
+struct CoreRegion final : Region {
+    std::unique_ptr<MemoryRegion> object;
 };
 
 class CoreListener final : public Listener {
@@ -112,8 +108,11 @@ EndpointAttributes CoreApi::endpoint_attributes(Reliability reliability) const n
 }
 
 std::unique_ptr<Region> CoreApi::register_memory(std::span<std::byte> memory) {
-    return std::make_unique<CoreRegion>(
-        take_value("cannot register memory", MemoryRegion::create(domain_, memory.data(), memory.size(), access())));
+    auto region = std::make_unique<CoreRegion>();
+    region->object =
+        take_value("cannot register memory", MemoryRegion::create(domain_, memory.data(), memory.size(), access()));
+    region->key = region->object->key();
+    return region;
 }
 
 std::shared_ptr<CompletionQueue> CoreApi::create_queue(std::uint32_t depth) {

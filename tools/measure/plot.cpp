@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Gives results to plot.py, which draws them.
 #include <sys/wait.h>
 
 #include <csignal>

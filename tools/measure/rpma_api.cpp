@@ -164,16 +164,13 @@ void RpmaLink::connect(const Address& remote, Timeout timeout) {
         return rpma_conn_req_new(api_.peer(), host.c_str(), port.c_str(), configuration_.get(), made);
     });
     check_rpma("rpma_conn_req_connect", start(std::move(request)));
-    switch (const auto event = next_event()) {
-        case RPMA_CONN_ESTABLISHED: return open_inboxes();
-        default:
-            connection_.reset();
-            if (event == RPMA_CONN_REJECTED)
-                throw NoListener("there is no listener, or the server refused the connection");
-            if (event == RPMA_CONN_LOST || event == RPMA_CONN_CLOSED)
-                throw Error("the server became unreachable during connection setup");
-            throw TimedOut("no answer in time");
-    }
+    const auto event = next_event();
+    if (event == RPMA_CONN_ESTABLISHED) return open_inboxes();
+    connection_.reset();
+    if (event == RPMA_CONN_REJECTED) throw NoListener("there is no listener, or the server refused the connection");
+    if (event == RPMA_CONN_LOST || event == RPMA_CONN_CLOSED)
+        throw Error("the server became unreachable during connection setup");
+    throw TimedOut("no answer in time");
 }
 
 bool RpmaLink::accept(rpma_ep* endpoint) {

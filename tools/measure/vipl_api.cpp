@@ -32,12 +32,9 @@ private:
 VIP_ULONG milliseconds(Timeout timeout) { return static_cast<VIP_ULONG>(std::max<Timeout::rep>(timeout.count(), 1)); }
 
 VIP_RELIABILITY_LEVEL level_of(Reliability reliability) {
-    switch (reliability) {
-        case Reliability::Unreliable: return VIP_SERVICE_UNRELIABLE;
-        case Reliability::ReliableDelivery: return VIP_SERVICE_RELIABLE_DELIVERY;
-        case Reliability::ReliableReception: return VIP_SERVICE_RELIABLE_RECEPTION;
-    }
-    return 0;
+    constexpr std::array<VIP_RELIABILITY_LEVEL, names<Reliability>.size()> levels{
+        VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION};
+    return levels[static_cast<std::size_t>(reliability)];
 }
 
 /// From one descriptor to the next: each has an address segment besides those of the data.
