@@ -216,14 +216,12 @@ private:
     using Branch = std::uint32_t;  ///< of a conditional: the number of the directive that begins it; 0: in none
 
     void translate_includes() {
-        std::map<std::string, bool, std::less<>> needed;
-        for (const std::string api : {"vipl", "dat", "rpma"}) needed[api] = is_needed(api);
         find_includes();
         for (const auto& use : uses_)
             if (use.kind == UseKind::Include && use.entry->api == target_) includes(header(), branches_.at(use.token));
         for (const auto& use : uses_)
             if (use.kind == UseKind::Include && translation_of(use, target_) != nullptr)
-                replace_include(use, needed.at(use.entry->api));
+                replace_include(use, is_needed(use.entry->api));
         if (needs_header_ && included_[header()].empty()) add_include();
     }
 
@@ -384,8 +382,7 @@ private:
     }
 
     bool begins_token(std::size_t offset) const {
-        const auto token = std::ranges::lower_bound(all(), offset, {}, &Token::offset);
-        return token != all().end() && token->offset == offset;
+        return std::ranges::binary_search(all(), offset, {}, &Token::offset);
     }
 
     void write_comments() {
@@ -457,9 +454,8 @@ private:
     // ---- The result ----
 
     void sort_edits() {
-        std::ranges::stable_sort(edits_, [](const Edit& a, const Edit& b) {
-            return std::pair(a.offset, a.end) < std::pair(b.offset, b.end);  // insertions first
-        });
+        // Insertions first.
+        std::ranges::stable_sort(edits_, {}, [](const Edit& edit) { return std::pair(edit.offset, edit.end); });
     }
 
     std::string apply() {
