@@ -278,11 +278,10 @@ std::vector<FileReport> Scanner::finish(std::string_view target) {
         std::erase_if(file.uses, [&](const Use& use) { return use.entry == nullptr && declared_.contains(use.name); });
         for (const auto& use : file.uses)
             if (use.entry == nullptr)
-                file.warnings.push_back(
-                    {.rule = Rule::UnknownName,
-                     .position = use.position,
-                     .text = fmt::format("{} is not known: Viaduct does not have it, and no scanned file declares it",
-                                         use.name)});
+                file.warnings.emplace_back(
+                    Rule::UnknownName, use.position,
+                    fmt::format("{} is not known: Viaduct does not have it, and no scanned file declares it",
+                                use.name));
         std::ranges::stable_sort(file.warnings, {}, [](const Warning& warning) { return warning.position.line; });
     }
     return std::move(files_);
@@ -309,8 +308,7 @@ void Scanner::warn_of_missing_retries() {
         for (const auto& use : file.uses)
             for (const auto& client : clients)
                 if (use.name == client.call && use.kind == UseKind::Call && !used_.contains(client.outcome))
-                    file.warnings.push_back(
-                        {.rule = Rule::NoRetry, .position = use.position, .text = std::string(client.text)});
+                    file.warnings.emplace_back(Rule::NoRetry, use.position, std::string(client.text));
 }
 
 /// Calls that open the device of a macro or a variable of any of the files.
@@ -322,10 +320,9 @@ void Scanner::warn_of_device_names() {
             for (int i = 0; i < most_steps && found != strings_.end() && !found->second.starts_with('"'); ++i)
                 found = strings_.find(found->second);
             if (found == strings_.end() || !found->second.starts_with('"')) continue;
-            files_[file].warnings.push_back({.rule = Rule::DeviceName,
-                                             .position = opening.position,
-                                             .text = fmt::format("{} opens {}, {}, which is compiled into the program",
-                                                                 opening.call, opening.name, found->second)});
+            files_[file].warnings.emplace_back(Rule::DeviceName, opening.position,
+                                               fmt::format("{} opens {}, {}, which is compiled into the program",
+                                                           opening.call, opening.name, found->second));
         }
 }
 
@@ -336,10 +333,9 @@ void Scanner::warn_of_dat_1_2() {
         for (const auto& use : file.uses) {
             if (use.entry == nullptr || use.name != use.entry->name || !use.entry->differs_in_dat_1_2()) continue;
             if (!warned.insert(use.name).second) continue;
-            file.warnings.push_back(
-                {.rule = Rule::Dat12,
-                 .position = use.position,
-                 .text = fmt::format("{} is different in DAT 2.0. In DAT 1.2: {}", use.name, use.entry->dat_1_2)});
+            file.warnings.emplace_back(
+                Rule::Dat12, use.position,
+                fmt::format("{} is different in DAT 2.0. In DAT 1.2: {}", use.name, use.entry->dat_1_2));
         }
     }
 }
