@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "core/base/unique_fd.hpp"
 #include "tools/measure/error.hpp"
 
 namespace viaduct::measure {
@@ -36,12 +37,9 @@ public:
             _exit(0);
         }
         close(ends[1]);
-        report_ = ends[0];
+        report_ = UniqueFd(ends[0]);
     }
-    ServerProcess(const ServerProcess&) = delete;
-    ServerProcess& operator=(const ServerProcess&) = delete;
     ~ServerProcess() {
-        close(report_);
         kill(child_, SIGKILL);
         waitpid(child_, nullptr, 0);
     }
@@ -50,12 +48,12 @@ public:
     template <class Value>
     std::optional<Value> hear() {
         Value value{};
-        return read(report_, &value, sizeof value) == sizeof value ? std::optional(value) : std::nullopt;
+        return read(report_.get(), &value, sizeof value) == sizeof value ? std::optional(value) : std::nullopt;
     }
 
 private:
     pid_t child_ = -1;
-    int report_ = -1;
+    UniqueFd report_;
 };
 
 }  // namespace viaduct::measure

@@ -73,8 +73,6 @@ public:
     /// `caller` is where the call returns to: only calls of the program are recorded, not those of the libraries.
     Record(std::uint32_t call, const void* caller);
     ~Record();
-    Record(const Record&) = delete;
-    Record& operator=(const Record&) = delete;
 
     bool wanted() const { return thread_ != nullptr; }
     bool detailed() const { return detailed_; }
