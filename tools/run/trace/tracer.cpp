@@ -157,14 +157,12 @@ void Tracer::announce() {
         while (length > 0 && command[static_cast<std::size_t>(length) - 1] == '\0') --length;
         std::replace(command.begin(), command.begin() + length, '\0', ' ');
         std::array<char, longest_escape * most + rest> buffer{};
-        std::array<char, most + rest / 2> detail{};
-        if (forked_from_ != 0)
-            std::snprintf(detail.data(), detail.size(), "%.*s (forked from %u)", static_cast<int>(length),
-                          command.data(), forked_from_);
-        else
-            std::snprintf(detail.data(), detail.size(), "%.*s", static_cast<int>(length), command.data());
+        std::array<char, most + rest / 2> words{};
+        Text detail(words, Format::Text);
+        detail.raw(std::string_view(command.data(), static_cast<std::size_t>(length)));
+        if (forked_from_ != 0) detail.raw(" (forked from ", forked_from_, ")");
         Text text(buffer, board_.format);
-        write_event(text, board_, pid_, started, detail.data());
+        write_event(text, board_, pid_, started, detail.view());
         output_.write(text.view());
     });
 }
