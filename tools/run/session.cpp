@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -65,13 +66,11 @@ void append(Board& board, std::string_view text) {
 }
 
 void set_clocks(Board& board) {
-    constexpr std::int64_t second_ns = 1'000'000'000;
-    timespec real{};
-    clock_gettime(CLOCK_REALTIME, &real);
-    const auto real_ns = static_cast<std::int64_t>(real.tv_sec) * second_ns + real.tv_nsec;
-    board.realtime_offset_ns = static_cast<std::uint64_t>(real_ns) - trace::now_ns();
+    const std::chrono::nanoseconds real = std::chrono::system_clock::now().time_since_epoch();
+    board.realtime_offset_ns = static_cast<std::uint64_t>(real.count()) - trace::now_ns();
+    const std::time_t now = std::time(nullptr);
     std::tm local{};
-    localtime_r(&real.tv_sec, &local);
+    localtime_r(&now, &local);
     board.local_offset_s = local.tm_gmtoff;
 }
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <ctime>
+#include <chrono>
 
 namespace viaduct::trace {
 namespace {
@@ -48,9 +48,8 @@ void write_epoch_time(Text& text, const Board& board, std::uint64_t time_ns) {
 }  // namespace
 
 std::uint64_t now_ns() {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * second_ns + static_cast<std::uint64_t>(now.tv_nsec);
+    const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(now.count());
 }
 
 int write_all(int fd, std::string_view text) {
