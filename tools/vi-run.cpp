@@ -206,11 +206,8 @@ int vi_run(int argc, char** argv) {
     const bool dry = given.count("dry-run") != 0;
     if (own >= argc && !dry) throw UsageError("no program given");
     const auto trace = trace_options(given);
-    exclude(given, "dry-run", "trace");
-    exclude(given, "dry-run", "summary");
-    exclude(given, "power-cut", "trace");
-    exclude(given, "power-cut", "summary");
-    exclude(given, "power-cut", "stock");
+    for (const char* other : {"trace", "summary"}) exclude(given, "dry-run", other);
+    for (const char* other : {"trace", "summary", "stock"}) exclude(given, "power-cut", other);
     for (const char* other : {"power-cut", "stock", "summary", "trace"}) exclude(given, "check", other);
     const auto installation = find_installation();
     const auto settings = settings_of(given, installation);
