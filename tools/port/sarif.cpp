@@ -37,7 +37,7 @@ Json all_rules() {
     list.push_back(rule_of("one-to-one", "A name that another one replaces", "note"));
     list.push_back(rule_of("pattern", "A name that is replaced by a pattern", "note"));
     list.push_back(rule_of("by-hand", "A name without a counterpart", "warning"));
-    for (const auto& rule : rules()) list.push_back(rule_of(rule.name, rule.summary, "warning"));
+    for (const auto& rule : rules) list.push_back(rule_of(rule.name, rule.summary, "warning"));
     return list;
 }
 

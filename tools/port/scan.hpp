@@ -77,7 +77,7 @@ struct RuleText {
     std::string_view name;
     std::string_view summary;
 };
-const std::vector<RuleText>& rules();
+extern const std::vector<RuleText> rules;
 const RuleText& about(Rule rule);
 
 struct Warning {

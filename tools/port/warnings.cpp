@@ -343,25 +343,21 @@ void find_strings(const Tokens& tokens, Strings& strings) {
     }
 }
 
-const std::vector<RuleText>& rules() {
-    static const std::vector<RuleText> all = {
-        {Rule::Unreliable, "unreliable", "an unreliable VI, which DAT and librpma do not join"},
-        {Rule::ReliableReception, "reliable-reception",
-         "Reliable Reception, which DAT and librpma join, but do not name"},
-        {Rule::Discriminator, "discriminator", "a discriminator that DAT and librpma cannot name, or that is too long"},
-        {Rule::DeviceName, "device-name", "the name of a device or adapter in the program"},
-        {Rule::DepthLimit, "depth-limit", "a size above the limits"},
-        {Rule::PointerIn32Bits, "pointer-in-32-bits", "a pointer that is kept in 32 bits"},
-        {Rule::NoRetry, "no-retry", "a client that does not try again if there is no listener"},
-        {Rule::PollAndNotify, "poll-and-notify", "a queue that is polled and has handlers"},
-        {Rule::VerbsCall, "verbs-call", "a call of libibverbs in a program of librpma"},
-        {Rule::LinkLine, "link-line", "a library in a build file"},
-        {Rule::Dat12, "dat-1.2", "a name of DAT 1.2 that is different in DAT 2.0"},
-        {Rule::UnknownName, "unknown-name", "a name that looks like one of an API, but is not known"},
-    };
-    return all;
-}
+const std::vector<RuleText> rules = {
+    {Rule::Unreliable, "unreliable", "an unreliable VI, which DAT and librpma do not join"},
+    {Rule::ReliableReception, "reliable-reception", "Reliable Reception, which DAT and librpma join, but do not name"},
+    {Rule::Discriminator, "discriminator", "a discriminator that DAT and librpma cannot name, or that is too long"},
+    {Rule::DeviceName, "device-name", "the name of a device or adapter in the program"},
+    {Rule::DepthLimit, "depth-limit", "a size above the limits"},
+    {Rule::PointerIn32Bits, "pointer-in-32-bits", "a pointer that is kept in 32 bits"},
+    {Rule::NoRetry, "no-retry", "a client that does not try again if there is no listener"},
+    {Rule::PollAndNotify, "poll-and-notify", "a queue that is polled and has handlers"},
+    {Rule::VerbsCall, "verbs-call", "a call of libibverbs in a program of librpma"},
+    {Rule::LinkLine, "link-line", "a library in a build file"},
+    {Rule::Dat12, "dat-1.2", "a name of DAT 1.2 that is different in DAT 2.0"},
+    {Rule::UnknownName, "unknown-name", "a name that looks like one of an API, but is not known"},
+};
 
-const RuleText& about(Rule rule) { return *std::ranges::find(rules(), rule, &RuleText::rule); }
+const RuleText& about(Rule rule) { return *std::ranges::find(rules, rule, &RuleText::rule); }
 
 }  // namespace viaduct::port
