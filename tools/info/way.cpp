@@ -285,7 +285,7 @@ private:
         if (const Json* const other = first([&](const Json& each) { return is_here(each) && !is_own(each); }))
             return fail("listener",
                         fmt::format("the listener belongs to user {}, and this process to {}: {}",
-                                    text((*other)["user"]), user_of_this_process(), text_of_listener(*other)),
+                                    text((*other)["user"]), user_name(geteuid()), text_of_listener(*other)),
                         "Processes of different users cannot connect through shared memory. Run both as the same user, "
                         "or use VIADUCT_BACKEND=tcp with a key file for both.");
         if (const Json* const there = first([&](const Json& each) {
@@ -324,8 +324,6 @@ private:
     static bool is_every_host(const Json& listener) {
         return listener["host"] == "::" || listener["host"] == "0.0.0.0";
     }
-
-    static std::string user_of_this_process() { return user_name(geteuid()); }
 
     /// Some of the services that a user may have meant.
     static std::string list_listeners() {

@@ -98,8 +98,7 @@ public:
     }
     void write();
 
-    // ---- Values
-    // ------------------------------------------------------------------------------------------------------
+    // ---- Values ----
 
     void handle(const Kind& kind, std::uint64_t bits);
     /// A handle of any of these kinds.
