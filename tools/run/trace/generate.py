@@ -85,7 +85,9 @@ class Table:
     # ---- Constants ---------------------------------------------------------------------------------------------------
 
     def constants_of(self, what):
-        """The names of an enumeration ("enum NAME") or of the macros that a pattern matches."""
+        """The names of an enumeration ("enum NAME"), of the macros that a pattern matches, or of a list."""
+        if isinstance(what, list):
+            return what
         for name in what.removeprefix("enum "), what:
             if name in self.headers.enums:
                 return self.headers.enums[name]
