@@ -223,11 +223,6 @@ private:
     std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
-/// How a size is shown beside the progress bar.
-std::string label_of(std::uint32_t size, Test test) {
-    return test == Test::Connect ? "connections" : fmt::format("{} B", size);
-}
-
 std::unique_ptr<measure::PerfClient> connect(measure::Api& api, const std::string& server,
                                              const viaduct::Address& address,
                                              const measure::PerfParameters& parameters) {
@@ -295,9 +290,10 @@ int measure_all(const options::variables_map& given) {
     };
     for (const std::uint32_t size : sizes) {
         if (stop.load()) break;
+        const std::string label = parameters.test == Test::Connect ? "connections" : fmt::format("{} B", size);
         const auto measurement = [&] {
             try {
-                return client->measure(size, bar.track(label_of(size, parameters.test)), &stop, on_interval);
+                return client->measure(size, bar.track(label), &stop, on_interval);
             } catch (const measure::Error& error) {
                 bar.clear();
                 finish();  // with the sizes before this one

@@ -185,16 +185,11 @@ int explain(const options::variables_map& given) {
     return status;
 }
 
-/// Beside the source: hello.c becomes hello.rpma.c.
-fs::path default_output(const fs::path& source, const std::string& target) {
-    return source.parent_path() / (source.stem().string() + "." + target + source.extension().string());
-}
-
-/// Where the result goes.
+/// Where the result goes: by default beside the source, where hello.c becomes hello.rpma.c.
 fs::path output_of(const fs::path& source, const std::string& target, const options::variables_map& given) {
     if (given.count("in-place") != 0) return source;
     if (given.count("output") != 0) return given["output"].as<std::string>();
-    return default_output(source, target);
+    return source.parent_path() / (source.stem().string() + "." + target + source.extension().string());
 }
 
 /// Writes a file beside its place, and moves it there if all goes well. It has the permissions of the source.

@@ -187,10 +187,6 @@ Settings settings_of(const options::variables_map& given, const Installation& in
     return settings;
 }
 
-std::string quoted_for_shell(const std::string& text) {
-    return "'" + boost::replace_all_copy(text, "'", "'\\''") + "'";
-}
-
 void tell(const Findings& findings, bool quiet) {
     if (!quiet)
         for (const auto& note : findings.notes) complain(fmt::format("vi-run: {}\n", note));
@@ -225,7 +221,8 @@ int vi_run(int argc, char** argv) {
         if (given.count("stock") == 0) tell(examine(program, installation), given.count("quiet") != 0);
     }
     if (dry) {
-        for (const auto& [name, value] : settings) fmt::print("export {}={};\n", name, quoted_for_shell(value));
+        for (const auto& [name, value] : settings)
+            fmt::print("export {}='{}';\n", name, boost::replace_all_copy(value, "'", "'\\''"));
         return 0;
     }
     for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);

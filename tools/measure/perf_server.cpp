@@ -131,12 +131,10 @@ private:
             case Test::Latency: run_latency(terms_, run, false, lanes_); break;
             case Test::Bandwidth:
             case Test::Rate: run_streams(terms_, run, false, lanes_); break;
-            case Test::Connect: accept_connections(run.iterations); break;
+            case Test::Connect:
+                for (std::uint64_t i = 0; i < run.iterations; ++i) accept(ring_->next(i));
+                break;
         }
-    }
-
-    void accept_connections(std::uint64_t count) {
-        for (std::uint64_t i = 0; i < count; ++i) accept(ring_->next(i));
     }
 
     void accept(Link& link) {

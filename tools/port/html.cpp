@@ -133,11 +133,6 @@ std::string page_of(const FileReport& file, std::string_view target) {
     return html + "</table>\n";
 }
 
-/// A page without what is not UTF-8, as in the other reports.
-std::string as_utf8(const std::string& html) {
-    return Json::parse(Json(html).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
-}
-
 }  // namespace
 
 std::string to_html(const Scan& scan) {
@@ -151,7 +146,9 @@ std::string to_html(const Scan& scan) {
             html += fmt::format("<p class=\"alarm\">{}: skipped: {}</p>\n", escape(file.path), escape(file.problem));
         else if (!file.uses.empty() || !file.warnings.empty())
             html += page_of(file, scan.target);
-    return as_utf8(html + "</body></html>\n");
+    html += "</body></html>\n";
+    // Without what is not UTF-8, as in the other reports.
+    return Json::parse(Json(html).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
 }
 
 }  // namespace viaduct::port

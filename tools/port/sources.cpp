@@ -66,8 +66,6 @@ void add_directory(const fs::path& directory, std::vector<SourceFile>& files) {
     if (error) files.push_back({.path = directory, .kind = FileKind::Source, .problem = error.message()});
 }
 
-bool is_binary(std::string_view content) { return content.find('\0') != std::string_view::npos; }
-
 }  // namespace
 
 std::vector<SourceFile> find_sources(const std::vector<std::string>& paths) {
@@ -107,7 +105,7 @@ std::string read_source(SourceFile& file) {
     stream.read(content.data(), static_cast<std::streamsize>(size));
     if (!stream && stream.gcount() == 0 && size != 0) return fail("cannot be read");
     content.resize(static_cast<std::size_t>(stream.gcount()));  // it may have become shorter
-    return is_binary(content) ? fail("a binary file") : content;
+    return content.find('\0') != std::string::npos ? fail("a binary file") : content;
 }
 
 }  // namespace viaduct::port

@@ -224,11 +224,12 @@ private:
     const std::set<std::string_view>& pointers() {
         if (!pointers_.empty() || searched_) return pointers_;
         searched_ = true;
+        constexpr std::array<std::string_view, 4> ends = {";", ",", "=", ")"};  // of a declarator
         std::set<std::string_view> others;
         for (std::size_t i = 1; i + 1 < tokens_.size(); ++i) {
             const Token& token = tokens_[i];
             const Token& previous = tokens_[i - 1];
-            if (token.kind != TokenKind::Identifier || !ends_declarator(tokens_[i + 1])) continue;
+            if (token.kind != TokenKind::Identifier || !among(ends, tokens_[i + 1].text)) continue;
             if (previous.is("VIP_PVOID") || previous.is("DAT_PVOID") || is_declared_pointer(i))
                 pointers_.insert(token.text);
             else if (previous.kind == TokenKind::Identifier && !previous.is("return"))
@@ -236,11 +237,6 @@ private:
         }
         for (const auto name : others) pointers_.erase(name);
         return pointers_;
-    }
-
-    static bool ends_declarator(const Token& token) {
-        constexpr std::array<std::string_view, 4> ends = {";", ",", "=", ")"};
-        return among(ends, token.text);
     }
 
     bool is_declared_pointer(std::size_t i) const {
