@@ -5,10 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
+#include <string>
 
+#include "tools/measure/error.hpp"
 #include "tools/measure/names.hpp"
 #include "viaduct/shareable_memory.hpp"
 
@@ -24,7 +28,22 @@ class Buffer {
 public:
     static constexpr std::size_t alignment = 4096;
 
-    Buffer(Memory memory, std::size_t size);
+    Buffer(Memory memory, std::size_t size) {
+        if (memory == Memory::Shareable) {
+            auto allocated = ShareableMemory::allocate(size);
+            if (!allocated.ok()) throw Error("cannot allocate shareable memory of " + std::to_string(size) + " bytes");
+            shareable_.emplace(std::move(*allocated));
+            // Touched before it is measured, as heap memory is below.
+            std::memset(shareable_->data(), 0, size);
+            bytes_ = shareable_->bytes();
+            return;
+        }
+        const std::size_t rounded = round_up(size, alignment);
+        heap_.reset(std::aligned_alloc(alignment, rounded));
+        if (heap_ == nullptr) throw std::bad_alloc();
+        std::memset(heap_.get(), 0, rounded);
+        bytes_ = {static_cast<std::byte*>(heap_.get()), size};
+    }
 
     std::byte* data() const noexcept { return bytes_.data(); }
     std::size_t size() const noexcept { return bytes_.size(); }
