@@ -374,15 +374,12 @@ private:
             const std::size_t line_end = end_of_line(end);
             if (!tokens_.starts_inside[line] && is_blank(line_start, i) && is_blank(end, line_end)) {
                 edits_.push_back({.offset = line_start, .end = line_end, .text = {}});
-            } else if (line_of(end) == line && source_.substr(end, 1) == " " && begins_token(end + 1)) {
+            } else if (line_of(end) == line && source_.substr(end, 1) == " " &&
+                       std::ranges::binary_search(all(), end + 1, {}, &Token::offset)) {
                 edits_.push_back({.offset = i, .end = end + 1, .text = {}});
                 inline_.insert(end + 1);
             }
         }
-    }
-
-    bool begins_token(std::size_t offset) const {
-        return std::ranges::binary_search(all(), offset, {}, &Token::offset);
     }
 
     void write_comments() {

@@ -103,11 +103,6 @@ void set_up(Board& board, const TraceOptions& options) {
     if (board.output >= 0 && board.format == Format::Perfetto) append(board, "[\n");
 }
 
-void set_environment(const SharedBoard& board, const std::filesystem::path& preload) {
-    setenv("LD_PRELOAD", preloading(preload).c_str(), 1);
-    setenv(trace::board_variable, fmt::format("{}:{}", getpid(), board.fd()).c_str(), 1);
-}
-
 /// Waits for the program, and passes signals on to it. Those of a terminal reach it without help.
 int wait_for(pid_t child, const Signals& signals) {
     int status = 0;
@@ -119,15 +114,13 @@ int wait_for(pid_t child, const Signals& signals) {
     return status;
 }
 
-bool is_running(std::uint32_t pid) { return kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM; }
-
 /// Writes what processes that ended without notice left. Whether some are still running.
 bool salvage_all(Board& board) {
     bool some_run = false;
     for (const auto& owner : board.owner) {
         const std::uint32_t pid = owner.load();
         if (pid == 0) continue;
-        if (is_running(pid))
+        if (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM)
             some_run = true;
         else
             trace::salvage(board, pid, [&](std::string_view text) { append(board, text); });
@@ -246,7 +239,10 @@ int run_traced(const TraceOptions& options, const std::filesystem::path& preload
     try {
         board.emplace();
         set_up(**board, options);
-        if ((*board)->output >= 0 || options.summary) set_environment(*board, preload);
+        if ((*board)->output >= 0 || options.summary) {
+            setenv("LD_PRELOAD", preloading(preload).c_str(), 1);
+            setenv(trace::board_variable, fmt::format("{}:{}", getpid(), board->fd()).c_str(), 1);
+        }
     } catch (const Error& error) {
         tools::complain(fmt::format("vi-run: cannot trace: {}; the program runs untraced\n", error.what()));
         board.reset();
