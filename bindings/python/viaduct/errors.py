@@ -5,8 +5,6 @@ from __future__ import annotations
 import builtins
 import enum
 
-__all__ = ["Error", "TimeoutError"]
-
 
 class Error(Exception):
     """A call failed.

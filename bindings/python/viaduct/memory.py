@@ -10,8 +10,6 @@ import typing
 from viaduct import _core
 from viaduct._arguments import checked
 
-__all__ = ["alloc", "buffer_of", "no_piece", "sequence_of", "Pinned", "Buffer"]
-
 Buffer = typing.Any  # anything with the buffer protocol: bytearray, memoryview, mmap, array, numpy.ndarray ...
 
 

@@ -21,8 +21,6 @@ from viaduct.dat.structures import CnoParam, EvdParam
 if typing.TYPE_CHECKING:
     from viaduct.dat.adapters import Ia
 
-__all__ = ["Agent", "Cno", "Evd"]
-
 Agent = typing.Callable[[typing.Optional["Evd"]], object]  # called with an EVD that has new events
 Wanted = typing.Callable[[Event], bool]
 

@@ -20,8 +20,6 @@ if typing.TYPE_CHECKING:
     from viaduct.dat.adapters import Ia
     from viaduct.dat.dispatchers import Evd
 
-__all__ = ["Ep", "Pieces", "Srq"]
-
 Piece = typing.Union[LmrTriplet, typing.Tuple[int, int, int]]
 Pieces = typing.Union[LmrTriplet, typing.Sequence[Piece]]  # one piece or several
 Target = typing.Union[RmrTriplet, typing.Tuple[int, int, int]]

@@ -15,9 +15,6 @@ if typing.TYPE_CHECKING:
     from viaduct.dat.memory import Rmr
     from viaduct.dat.service_points import Cr
 
-__all__ = ["AsynchErrorEvent", "ConnectionEvent", "CrArrivalEvent", "DtoCompletionEvent", "Event", "IbDtoEvent",
-           "RmrBindCompletionEvent", "SoftwareEvent"]
-
 
 @dataclasses.dataclass(eq=False)
 class Event:

@@ -15,8 +15,6 @@ if typing.TYPE_CHECKING:
     from viaduct.dat.adapters import Ia
     from viaduct.dat.endpoints import Ep
 
-__all__ = ["Lmr", "Pz", "Rmr"]
-
 
 class Pz(DatObject):
     """A protection zone: endpoints use memory of their own zone only. Created by Ia.pz_create()."""

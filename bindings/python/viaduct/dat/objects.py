@@ -8,8 +8,6 @@ from viaduct import _dat, _lifetime
 from viaduct.dat.constants import HandleType, IbOp, ReturnType
 from viaduct.errors import Error
 
-__all__ = ["DatObject"]
-
 _objects: weakref.WeakValueDictionary[int, DatObject] = weakref.WeakValueDictionary()
 
 

@@ -15,8 +15,6 @@ if typing.TYPE_CHECKING:
     from viaduct.dat.adapters import Ia
     from viaduct.dat.dispatchers import Evd
 
-__all__ = ["Cr", "Csp", "Psp", "Rsp"]
-
 
 class Psp(DatObject):
     """A public service point: its EVD receives connection requests for its conn_qual. Created by Ia.psp_create()."""
