@@ -28,11 +28,6 @@ def discriminator_bytes(value: Discriminator) -> bytes:
     return service_bytes(value, "a discriminator is a number, text or bytes")
 
 
-def to_raw_address(address: NetAddress) -> _vipl.VIP_NET_ADDRESS:
-    """Returns an address as the structure of C."""
-    return _vipl.VIP_NET_ADDRESS(*address)
-
-
 def from_raw_address(raw: _vipl.VIP_NET_ADDRESS) -> NetAddress:
     """Returns an address from the structure of C."""
     return NetAddress(raw.HostAddress[:raw.HostAddressLen], raw.HostAddress[raw.HostAddressLen:])

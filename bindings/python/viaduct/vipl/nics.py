@@ -10,7 +10,7 @@ import weakref
 from viaduct import _vipl
 from viaduct._arguments import awaits, checked
 from viaduct.memory import Buffer, Pinned, buffer_of
-from viaduct.vipl.addresses import Discriminator, NetAddress, discriminator_bytes, from_raw_address, to_raw_address
+from viaduct.vipl.addresses import Discriminator, NetAddress, discriminator_bytes, from_raw_address
 from viaduct.vipl.completion_queues import CompletionQueue
 from viaduct.vipl.connections import ConnectionRequest
 from viaduct.vipl.constants import ErrorCode, ReliabilityLevel, ResourceCode, StatusOperation
@@ -169,7 +169,7 @@ class Nic(Handled):
 
     def _address(self, address: NetAddress | Discriminator) -> _vipl.VIP_NET_ADDRESS:
         """Returns an address, or that of this NIC with a discriminator, as the structure of C."""
-        return to_raw_address(address if isinstance(address, NetAddress) else self.net_address(address))
+        return _vipl.VIP_NET_ADDRESS(*(address if isinstance(address, NetAddress) else self.net_address(address)))
 
     @awaits("connection request")
     def connect_wait(self, local: NetAddress | Discriminator, timeout: float | None = None) -> ConnectionRequest:
@@ -227,7 +227,7 @@ class Nic(Handled):
     def ns_get_host_by_addr(self, address: NetAddress) -> str:
         """VipNSGetHostByAddr. Returns the name of a host. Raises Error: ERROR_NAMESERVICE (the address is not known, or
         the name service is not running), INVALID_PARAMETER."""
-        return _vipl.VipNSGetHostByAddr(self.handle, to_raw_address(address))
+        return _vipl.VipNSGetHostByAddr(self.handle, _vipl.VIP_NET_ADDRESS(*address))
 
     def ns_shutdown(self) -> None:
         """VipNSShutdown. Stops the name service. Raises Error(ERROR_NAMESERVICE) if it is not running."""
