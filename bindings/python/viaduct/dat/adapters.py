@@ -8,7 +8,7 @@ from viaduct import _dat
 from viaduct._arguments import checked
 from viaduct.dat.constants import (CloseFlags, EvdFlags, IaAttrMask, IaCounterType, MemPrivFlags, ProviderAttrMask,
                                    PspFlags, VaType)
-from viaduct.dat.dispatchers import Agent, Cno, Evd, create_cno_with_fd, raw_agent
+from viaduct.dat.dispatchers import Agent, Cno, Evd, raw_agent
 from viaduct.dat.endpoints import Ep, Srq
 from viaduct.dat.memory import Lmr, Pz
 from viaduct.dat.objects import Counting, counters_of, handle_of, object_of
@@ -111,7 +111,8 @@ class Ia(Counting):
 
     def cno_fd_create(self) -> Cno:
         """Returns a new notification object with a file descriptor."""
-        return create_cno_with_fd(self)
+        fd, handle = _dat.dat_cno_fd_create(self.handle)
+        return Cno(self, handle, fd)
 
     def lmr_create(self, region: Buffer | Lmr, pz: Pz, privileges: MemPrivFlags | None = None,
                    va_type: VaType = VaType.VA, shared_memory_id: bytes | None = None) -> Lmr:

@@ -193,7 +193,7 @@ class Evd(Counting):
     def _new_notifier(self) -> Cno:
         if self.cno is not None:
             raise ValueError("the EVD has a CNO already: wait for that one")
-        notifier = create_cno_with_fd(self.ia)
+        notifier = self.ia.cno_fd_create()
         _dat.dat_evd_modify_cno(self.handle, notifier.handle)
         notifier._evds.add(self.handle)
         return notifier
@@ -359,9 +359,3 @@ def _fail(loop: asyncio.AbstractEventLoop, claim: _Claim, error: Exception) -> N
     loop.remove_reader(claim.fd)
     if not claim.future.done():
         claim.future.set_exception(error)
-
-
-def create_cno_with_fd(ia: Ia) -> Cno:
-    """Calls dat_cno_fd_create, and returns the CNO."""
-    fd, handle = _dat.dat_cno_fd_create(ia.handle)
-    return Cno(ia, handle, fd)
