@@ -14,12 +14,8 @@ DEFAULT_IA = "viaduct-lo"  # on this host, unless VIADUCT_BACKEND or VIADUCT_DEV
 def registry_list_providers(max_to_return: int | None = None) -> list[ProviderInfo]:
     """Returns the adapters that can be opened, those of dat.conf and Viaduct's own: all, or the first `max_to_return`.
     """
-    room = 64 if max_to_return is None else max_to_return
-    raw = _dat.dat_registry_list_providers(room)
-    while max_to_return is None and len(raw) == room:
-        room *= 2
-        raw = _dat.dat_registry_list_providers(room)
-    return [ProviderInfo._of(entry) for entry in raw]
+    room = (1 << 31) - 1 if max_to_return is None else max_to_return
+    return [ProviderInfo._of(entry) for entry in _dat.dat_registry_list_providers(room)]
 
 
 @checked
