@@ -2,6 +2,7 @@
 """Completions and their queues."""
 from __future__ import annotations
 
+import dataclasses
 import socket
 import time
 import typing
@@ -91,24 +92,17 @@ class Completion:
         return f"<Completion wr_id={self.wr_id} {self.status.name}>"
 
 
+@dataclasses.dataclass(unsafe_hash=True, repr=False)
 class Cq(Checked):
     """A completion queue. It belongs to a connection or a shared receive queue, keeps that alive, and ends with it."""
 
     __slots__ = ("_owner", "_number")
-
-    def __init__(self, owner: HasQueues, number: int) -> None:
-        self._owner = owner
-        self._number = number
+    _owner: HasQueues
+    _number: int
 
     @property
     def _handle(self) -> int:
         return self._owner._queues[self._number]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Cq) and self._owner is other._owner and self._number == other._number
-
-    def __hash__(self) -> int:
-        return hash((self._owner, self._number))
 
     @quick
     def get_wc(self, num_entries: int = 1) -> list[Completion]:
