@@ -66,11 +66,14 @@ class Arrivals(typing.Generic[T]):
 
     def _pass_on(self, news: T) -> None:
         with self._lock:
-            future = self._next_waiter()
-            if future is None:
+            while self._waiting:
+                future = self._waiting.pop(0)
+                if future.set_running_or_notify_cancel():
+                    break
+            else:
                 self._ready.append(news)
-        if future is not None:
-            future.set_result(news)
+                return
+        future.set_result(news)
 
     def fail(self, error: Exception) -> None:
         """Fails all futures: no result will come."""
@@ -81,13 +84,6 @@ class Arrivals(typing.Generic[T]):
         for future in waiting:
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
-
-    def _next_waiter(self) -> concurrent.futures.Future[T] | None:
-        while self._waiting:
-            future = self._waiting.pop(0)
-            if future.set_running_or_notify_cancel():
-                return future
-        return None
 
 
 def spawn(call: typing.Callable[[], T]) -> asyncio.Future[T]:
