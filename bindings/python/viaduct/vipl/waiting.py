@@ -86,25 +86,20 @@ class Arrivals(typing.Generic[T]):
                 future.set_exception(error)
 
 
-def spawn(call: typing.Callable[[], T]) -> asyncio.Future[T]:
-    """Runs a call that blocks in a new thread. The threads of a pool might all wait for each other."""
-    future: concurrent.futures.Future[T] = concurrent.futures.Future()
-    future.set_running_or_notify_cancel()  # it cannot be cancelled
+async def in_thread(call: typing.Callable[[threading.Event], T], undo: typing.Callable[[T], None]) -> T:
+    """Awaits a call that blocks until its event is set, in a new thread: the threads of a pool might all wait for each
+    other. If the task is cancelled, the call is ended, and undo() reverts what it did at the last moment."""
+    stop = threading.Event()
+    result: concurrent.futures.Future[T] = concurrent.futures.Future()
+    result.set_running_or_notify_cancel()  # it cannot be cancelled
 
     def run() -> None:
         try:
-            future.set_result(call())
+            result.set_result(call(stop))
         except Exception as error:
-            future.set_exception(error)
+            result.set_exception(error)
     threading.Thread(target=run, name="viaduct.vipl", daemon=True).start()
-    return asyncio.wrap_future(future)
-
-
-async def in_thread(call: typing.Callable[[threading.Event], T], undo: typing.Callable[[T], None]) -> T:
-    """Awaits a call that blocks until its event is set. If the task is cancelled, the call is ended, and undo() reverts
-    what it did at the last moment."""
-    stop = threading.Event()
-    future = spawn(lambda: call(stop))
+    future = asyncio.wrap_future(result)
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
