@@ -47,9 +47,8 @@ class CompletionQueue(Handled):
     def destroy(self) -> None:
         """VipDestroyCQ. Raises Error(ERROR_RESOURCE) if a VI uses it; close() closes that VI first. Waits until a
         running notify handler of the queue has returned."""
-        _vipl.VipDestroyCQ(self.handle)
+        self._release()
         self._released()
-        self._arrivals.fail(error_of("VipCQNotify", ReturnCode.INVALID_PARAMETER))
 
     def _release(self) -> None:
         _vipl.VipDestroyCQ(self.handle)

@@ -49,7 +49,7 @@ class ConnectionRequest(Handled):
 
     def reject(self) -> None:
         """VipConnectReject. Refuses the request. The peer gets REJECT."""
-        _vipl.VipConnectReject(self.handle)
+        self._release()
         self._released()
 
     def _release(self) -> None:

@@ -96,9 +96,8 @@ class Region(Handled):
     def deregister(self) -> None:
         """VipDeregisterMem. Ends all use of the memory: operations in progress, and later ones, complete with a
         protection error. Raises Error(INVALID_PARAMETER) if the region is closed."""
-        _vipl.VipDeregisterMem(self.nic.handle, self._pinned.address, self.handle)
+        self._release()
         self._released()
-        self._pinned.release()
 
     def _release(self) -> None:
         _vipl.VipDeregisterMem(self.nic.handle, self._pinned.address, self.handle)
