@@ -51,7 +51,7 @@ py::tuple query_received(Handle ep) {
 
 void connect(Handle ep, const py::tuple& address, DAT_CONN_QUAL conn_qual, Seconds timeout, std::string_view data,
              int qos, int flags) {
-    SocketAddress remote(address);
+    SocketAddress remote = socket_address(address);
     const DAT_TIMEOUT limit = microseconds(timeout);
     VIADUCT_DAT_CALL(dat_ep_connect, to_dat(ep), remote.get(), conn_qual, limit, size_of(data), data_of(data),
                      static_cast<DAT_QOS>(qos), static_cast<DAT_CONNECT_FLAGS>(flags));
@@ -64,7 +64,7 @@ void dup_connect(Handle ep, Handle connected_ep, Seconds timeout, std::string_vi
 }
 
 void common_connect(Handle ep, const py::tuple& address, Seconds timeout, std::string_view data) {
-    SocketAddress remote(address);
+    SocketAddress remote = socket_address(address);
     const DAT_TIMEOUT limit = microseconds(timeout);
     VIADUCT_DAT_CALL(dat_ep_common_connect, to_dat(ep), remote.get(), limit, size_of(data), data_of(data));
 }

@@ -50,7 +50,7 @@ void add_service_points(py::module_& module) {
 
     module.def("dat_csp_create", [](Handle ia, const py::dict& communicator, const py::tuple& address, Handle evd) {
         DAT_COMM comm = from_dict<DAT_COMM>(communicator);
-        SocketAddress local(address);
+        SocketAddress local = socket_address(address);
         DAT_CSP_HANDLE csp = DAT_HANDLE_NULL;
         VIADUCT_DAT_CALL(dat_csp_create, to_dat(ia), &comm, local.get(), to_dat(evd), &csp);
         return to_python(csp);

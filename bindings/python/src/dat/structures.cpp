@@ -9,6 +9,8 @@
 #include <string>
 #include <type_traits>
 
+#include "core/base/address_text.hpp"
+
 namespace viaduct::python::dat {
 namespace {
 
@@ -154,34 +156,17 @@ constexpr auto fields_of = nullptr;
 // ---- Addresses and bytes ------------------------------------------------------------------------------------------
 
 py::object address_of(const DAT_SOCK_ADDR* address) {
-    char host[INET6_ADDRSTRLEN] = "";
-    if (address == nullptr) return py::none();
-    if (address->sa_family == AF_INET) {
-        const auto* four = reinterpret_cast<const sockaddr_in*>(address);
-        inet_ntop(AF_INET, &four->sin_addr, host, sizeof host);
-        return py::make_tuple(host, ntohs(four->sin_port));
-    }
-    if (address->sa_family == AF_INET6) {
-        const auto* six = reinterpret_cast<const sockaddr_in6*>(address);
-        inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof host);
-        return py::make_tuple(host, ntohs(six->sin6_port));
-    }
-    return py::none();
+    const HostAddress host = host_of(address);
+    if (host.empty()) return py::none();
+    return py::make_tuple(text_of(host).c_str(), port_of(address));
 }
 
-SocketAddress::SocketAddress(const py::tuple& address) {
+SocketAddress socket_address(const py::tuple& address) {
     const auto [host, port] = address.cast<std::pair<std::string, std::uint16_t>>();
-    auto* four = reinterpret_cast<sockaddr_in*>(&storage_);
-    auto* six = reinterpret_cast<sockaddr_in6*>(&storage_);
-    if (inet_pton(AF_INET, host.c_str(), &four->sin_addr) == 1) {
-        four->sin_family = AF_INET;
-        four->sin_port = htons(port);
-    } else if (inet_pton(AF_INET6, host.c_str(), &six->sin6_addr) == 1) {
-        six->sin6_family = AF_INET6;
-        six->sin6_port = htons(port);
-    } else {
-        throw py::value_error("not an address: " + host);
-    }
+    std::array<std::uint8_t, sizeof(in6_addr)> bytes{};
+    if (inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1) return {HostAddress(bytes), port};
+    if (inet_pton(AF_INET, host.c_str(), bytes.data()) != 1) throw py::value_error("not an address: " + host);
+    return {HostAddress(std::span(bytes).first<sizeof(in_addr)>()), port};
 }
 
 py::bytes bytes_of(const void* data, DAT_COUNT size) {

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/base/socket_address.hpp"
 #include "dat.hpp"
 
 namespace viaduct::python::dat {
@@ -17,16 +18,8 @@ py::bytes bytes_of(const void* data, DAT_COUNT size);
 inline DAT_COUNT size_of(std::string_view data) noexcept { return static_cast<DAT_COUNT>(data.size()); }
 inline DAT_PVOID data_of(std::string_view data) noexcept { return const_cast<char*>(data.data()); }
 
-/// A socket address from (host, port), where host is a numeric address.
-class SocketAddress {
-public:
-    /// Throws ValueError if the address is invalid.
-    explicit SocketAddress(const py::tuple& address);
-    DAT_IA_ADDRESS_PTR get() noexcept { return reinterpret_cast<DAT_IA_ADDRESS_PTR>(&storage_); }
-
-private:
-    sockaddr_storage storage_{};
-};
+/// Returns the address of (host, port), where host is a numeric address. Throws ValueError if it is none.
+SocketAddress socket_address(const py::tuple& address);
 
 /// Returns the fields of a structure.
 template <class Structure>
