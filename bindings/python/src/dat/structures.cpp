@@ -81,22 +81,15 @@ struct Field {
     void (*set)(void* structure, const char* name, py::handle value);  // null if programs cannot set it
 };
 
-template <class Member>
-struct OwnerOf;
-template <class Owner, class Value>
-struct OwnerOf<Value Owner::*> {
-    using Type = Owner;
-};
-
-template <auto member>
-py::object value_in(const typename OwnerOf<decltype(member)>::Type& structure) {
+template <class Structure, auto member>
+py::object value_in(const Structure& structure) {
     return value_of(structure.*member);
 }
 
-template <auto member>
+template <class Structure, auto member>
 constexpr Field field(const char* name) {
-    using Structure = typename OwnerOf<decltype(member)>::Type;
-    Field result{name, [](const void* from) { return value_in<member>(*static_cast<const Structure*>(from)); }};
+    Field result{name,
+                 [](const void* from) { return value_in<Structure, member>(*static_cast<const Structure*>(from)); }};
     if constexpr (requires(Structure & to) { assign(to.*member, "", py::handle()); })
         result.set = [](void* to, const char* called, py::handle value) {
             assign(static_cast<Structure*>(to)->*member, called, value);
@@ -123,10 +116,10 @@ py::int_ described(const DAT_LMR_PARAM& param) {
 
 // clang-format off
 /// A field whose value is an expression of the structure `s`.
-#define COMPUTED(structure, field, expression)                           \
-    template <>                                                          \
-    py::object value_in<&structure::field>(const structure& s) {         \
-        return expression;                                               \
+#define COMPUTED(structure, field, expression)                              \
+    template <>                                                             \
+    py::object value_in<structure, &structure::field>(const structure& s) { \
+        return expression;                                                  \
     }
 // clang-format on
 
@@ -144,7 +137,7 @@ COMPUTED(DAT_CR_PARAM, private_data, bytes_of(s.private_data, s.private_data_siz
 template <class Structure>
 constexpr auto fields_of = nullptr;
 
-#define FIELD(structure, name) field<&structure::name>(#name)
+#define FIELD(structure, name) field<structure, &structure::name>(#name)
 #define STRUCTURE(structure, ...) \
     template <>                   \
     constexpr auto fields_of<structure> = std::array{__VA_ARGS__};
