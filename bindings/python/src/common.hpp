@@ -13,6 +13,8 @@
 #include <optional>
 #include <vector>
 
+#include "viaduct/deadline.hpp"
+
 namespace viaduct::python {
 
 namespace py = pybind11;
@@ -67,6 +69,12 @@ inline Seconds checked(Seconds timeout) {
     return timeout;
 }
 
+/// Returns the end of a timeout. Throws ValueError if that is not a number. Requires the GIL.
+inline Deadline deadline_after(Seconds timeout) {
+    if (!checked(timeout)) return Deadline::never();
+    return Deadline::after(std::chrono::duration<double>(std::max(*timeout, 0.0)));
+}
+
 /// Throws a Python exception. Requires the GIL.
 [[noreturn]] inline void raise(const py::object& error) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
@@ -85,17 +93,13 @@ inline Seconds checked(Seconds timeout) {
 /// `attempt` must not throw Python exceptions.
 template <class Attempt>
 bool wait_in_slices(Seconds timeout, Attempt attempt) {
-    using Clock = std::chrono::steady_clock;
-    using std::chrono::milliseconds;
-    constexpr milliseconds slice{100};
-    constexpr double longest = 1e9;  // seconds: longer ones do not fit into the clock
-    const auto start = Clock::now();
-    const auto whole = std::chrono::duration<double>(std::clamp(checked(timeout).value_or(longest), 0.0, longest));
+    constexpr int slice_ms = 100;
+    const Deadline end = deadline_after(timeout);
     while (true) {
-        const auto left = std::chrono::ceil<milliseconds>(whole - (Clock::now() - start));
-        if (without_gil([&] { return attempt(std::clamp(left, milliseconds{0}, slice)); })) return true;
+        const int left_ms = end.infinite() ? slice_ms : std::min(end.poll_timeout_ms(), slice_ms);
+        if (without_gil([&] { return attempt(std::chrono::milliseconds{left_ms}); })) return true;
         if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-        if (Clock::now() - start >= whole) return false;
+        if (end.passed()) return false;
     }
 }
 

@@ -15,10 +15,6 @@ void raise_status(const char* call, const Status& status) {
     raise(error);
 }
 
-Deadline deadline_after(Seconds timeout) {
-    return checked(timeout) ? Deadline::after(std::chrono::duration<double>(*timeout)) : Deadline::never();
-}
-
 namespace {
 
 /// Whether an object has a buffer, of any shape. Clears the exception if it has none.

@@ -26,9 +26,6 @@ T take_value(const char* call, Result<T>&& result) {
     return *std::move(result);
 }
 
-/// Returns Deadline::never() if there is no timeout.
-Deadline deadline_after(Seconds timeout);
-
 /// Converts a string of bytes. Throws ValueError if it is too long.
 template <class Bytes>
 Bytes bytes_of(const py::bytes& value, const char* what) {

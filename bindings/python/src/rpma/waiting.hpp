@@ -23,16 +23,12 @@ int fd_of(const char* name, int (*call)(const Object*, int*), Handle object) {
 /// wake the wait.
 template <class Call>
 int call_when_readable(int fd, int nothing, Seconds timeout, Call call) {
-    using Clock = std::chrono::steady_clock;
-    constexpr double slice = 0.1;
-    const auto start = Clock::now();
-    checked(timeout);
+    constexpr int slice_ms = 100;
+    const Deadline end = deadline_after(timeout);
     while (true) {
         const int result = call();
-        if (result != nothing) return result;
-        const double passed = std::chrono::duration<double>(Clock::now() - start).count();
-        if (timeout && passed >= *timeout) return result;
-        wait_readable(fd, timeout ? std::min(slice, *timeout - passed) : slice);
+        if (result != nothing || end.passed()) return result;
+        wait_readable(fd, (end.infinite() ? slice_ms : std::min(end.poll_timeout_ms(), slice_ms)) / 1000.0);
     }
 }
 
