@@ -126,35 +126,22 @@ void bind_private_data(py::module_& module, const char* name, int (*get)(const O
     module.def(name, private_data_of, py::arg(object));
 }
 
-/// How Python passes an argument of C: pointers to objects as handles, contexts and enumerations as numbers.
+/// Returns a value of the type in which Python passes an argument of C: pointers to objects as handles, contexts and
+/// enumerations as numbers.
 template <class T>
-struct Passed {
-    using Type = Number<T>;
-};
-template <class T>
-requires std::is_enum_v<T>
-struct Passed<T> {
-    using Type = Int;
-};
-template <class T>
-struct Passed<T*> {
-    using Type = Handle;
-};
-template <>
-struct Passed<const void*> {
-    using Type = Context;
-};
-template <>
-struct Passed<const char*> {
-    using Type = const char*;
-};
-template <>
-struct Passed<bool> {
-    using Type = bool;
-};
+constexpr auto passed() noexcept {
+    if constexpr (std::is_same_v<T, const char*> || std::is_same_v<T, bool>)
+        return T{};
+    else if constexpr (std::is_same_v<T, const void*>)
+        return Context{};
+    else if constexpr (std::is_pointer_v<T>)
+        return Handle{};
+    else
+        return Number<std::conditional_t<std::is_enum_v<T>, int, T>>{};
+}
 
 template <class T>
-using FromPython = typename Passed<T>::Type;
+using FromPython = decltype(passed<T>());
 
 template <class T>
 T to_c(FromPython<T> passed) noexcept {
