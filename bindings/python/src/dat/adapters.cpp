@@ -110,11 +110,7 @@ void add_adapters(py::module_& module) {
     def_output(module, "dat_get_handle_type", &dat_get_handle_type);
     def_call(module, "dat_set_consumer_context", &dat_set_consumer_context);
     def_output(module, "dat_get_consumer_context", &dat_get_consumer_context);
-    module.def("dat_strerror", [](DAT_RETURN result) {
-        const char *type = "", *subtype = "";
-        VIADUCT_DAT_CALL(dat_strerror, result, &type, &subtype);
-        return py::make_tuple(type, subtype);
-    });
+    def_output<2>(module, "dat_strerror", &dat_strerror);
 }
 
 }  // namespace viaduct::python::dat

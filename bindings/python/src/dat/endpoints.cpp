@@ -28,25 +28,12 @@ Handle create_with_srq(Handle ia, Handle pz, Handle recv_evd, Handle request_evd
     return to_python(ep);
 }
 
-py::tuple status(Handle ep) {
-    DAT_EP_STATE state{};
-    DAT_BOOLEAN recv_idle = DAT_FALSE, request_idle = DAT_FALSE;
-    VIADUCT_DAT_CALL(dat_ep_get_status, to_dat(ep), &state, &recv_idle, &request_idle);
-    return py::make_tuple(static_cast<int>(state), recv_idle != DAT_FALSE, request_idle != DAT_FALSE);
-}
-
 void modify(Handle ep, DAT_EP_PARAM_MASK mask, const py::dict& fields) {
     const DAT_EP_PARAM param = from_dict<DAT_EP_PARAM>(fields);
     const Objects objects{.used = {ep, to_python(param.pz_handle), to_python(param.recv_evd_handle),
                                    to_python(param.request_evd_handle), to_python(param.connect_evd_handle),
                                    to_python(param.srq_handle)}};
     check("dat_ep_modify", unlocked(objects, [&] { return dat_ep_modify(to_dat(ep), mask, &param); }));
-}
-
-py::tuple query_received(Handle ep) {
-    DAT_COUNT allocated = 0, span = 0;
-    VIADUCT_DAT_CALL(dat_ep_recv_query, to_dat(ep), &allocated, &span);
-    return py::make_tuple(allocated, span);
 }
 
 void connect(Handle ep, const py::tuple& address, DAT_CONN_QUAL conn_qual, Seconds timeout, std::string_view data,
@@ -76,8 +63,8 @@ void add_endpoints(py::module_& module) {
     module.def("dat_ep_create_with_srq", &create_with_srq);
     def_output(module, "dat_ep_query", &dat_ep_query);
     module.def("dat_ep_modify", &modify);
-    module.def("dat_ep_get_status", &status);
-    module.def("dat_ep_recv_query", &query_received);
+    def_output<3>(module, "dat_ep_get_status", &dat_ep_get_status);
+    def_output<2>(module, "dat_ep_recv_query", &dat_ep_recv_query);
     def_call(module, "dat_ep_set_watermark", &dat_ep_set_watermark);
     module.def("dat_ep_connect", &connect);
     module.def("dat_ep_dup_connect", &dup_connect);

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "dat.hpp"
+#include "structures.hpp"
 
 namespace viaduct::python::dat {
 namespace {
@@ -145,12 +145,7 @@ void forget_agents_of_the_gone() {
 
 void add_notification(py::module_& module) {
     module.def("dat_cno_create", &create_cno);
-    module.def("dat_cno_fd_create", [](Handle ia) {
-        DAT_FD fd = -1;
-        DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
-        VIADUCT_DAT_CALL(dat_cno_fd_create, to_dat(ia), &fd, &cno);
-        return py::make_tuple(fd, to_python(cno));
-    });
+    def_output<2>(module, "dat_cno_fd_create", &dat_cno_fd_create);
     module.def("dat_cno_modify_agent", &modify_agent);
     module.def("dat_cno_query", &query_cno);
     module.def("dat_cno_wait", &wait_for_cno);

@@ -30,28 +30,40 @@ py::dict to_dict(const Structure& structure);
 template <class Structure>
 Structure from_dict(const py::dict& fields);
 
-/// Defines a call that writes its result, which may refer to its objects, through its last argument.
-template <class... Arguments>
+/// Converts an output of a call.
+template <class Output>
+auto output_to_python(const Output& output) {
+    if constexpr (std::is_class_v<Output>)
+        return to_dict(output);
+    else if constexpr (std::is_same_v<Output, DAT_BOOLEAN>)
+        return output != DAT_FALSE;
+    else if constexpr (std::is_enum_v<Output>)
+        return static_cast<int>(output);
+    else if constexpr (std::is_same_v<Output, DAT_HANDLE>)
+        return to_python(output);
+    else
+        return output;
+}
+
+/// Defines a call that writes its results, which may refer to its objects, through its last arguments. It returns one,
+/// or a tuple of several.
+template <std::size_t count = 1, class... Arguments>
 void def_output(py::module_& module, const char* name, DAT_RETURN (*function)(Arguments...)) {
     using All = std::tuple<Arguments...>;
-    using Output = std::remove_pointer_t<std::tuple_element_t<sizeof...(Arguments) - 1, All>>;
-    [&]<std::size_t... i>(std::index_sequence<i...>) {
+    constexpr std::size_t first = sizeof...(Arguments) - count;
+    [&]<std::size_t... i, std::size_t... o>(std::index_sequence<i...>, std::index_sequence<o...>) {
         module.def(name, [name, function](Plain<std::tuple_element_t<i, All>>... inputs) {
-            Output output{};
+            std::tuple<std::remove_pointer_t<std::tuple_element_t<first + o, All>>...> outputs{};
             const KeepingCall keeping(name, objects_among(to_argument<std::tuple_element_t<i, All>>(inputs)...), [&] {
-                return function(to_argument<std::tuple_element_t<i, All>>(inputs)..., &output);
+                return function(to_argument<std::tuple_element_t<i, All>>(inputs)..., &std::get<o>(outputs)...);
             });
-            if constexpr (std::is_class_v<Output>)
-                return to_dict(output);
-            else if constexpr (std::is_enum_v<Output>)
-                return static_cast<int>(output);
-            else if constexpr (std::is_same_v<Output, DAT_HANDLE>)
-                return to_python(output);
+            if constexpr (count == 1)
+                return output_to_python(std::get<0>(outputs));
             else
-                return output;
+                return py::make_tuple(output_to_python(std::get<o>(outputs))...);
         });
     }
-    (std::make_index_sequence<sizeof...(Arguments) - 1>());
+    (std::make_index_sequence<first>(), std::make_index_sequence<count>());
 }
 
 }  // namespace viaduct::python::dat
