@@ -57,29 +57,20 @@ py::tuple data_of(const DAT_ASYNCH_ERROR_EVENT_DATA& data) {
 
 py::tuple data_of(const DAT_EVENT& event) {
     const DAT_EVENT_DATA& data = event.event_data;
-    switch (static_cast<int>(event.event_number)) {
+    const int number = static_cast<int>(event.event_number);
+    switch (number) {
         case DAT_DTO_COMPLETION_EVENT:
         case DAT_IB_DTO_EVENT: return data_of(data.dto_completion_event_data);
         case DAT_RMR_BIND_COMPLETION_EVENT: return data_of(data.rmr_completion_event_data);
         case DAT_CONNECTION_REQUEST_EVENT: return data_of(data.cr_arrival_event_data, event.evd_handle);
-        case DAT_CONNECTION_EVENT_ESTABLISHED:
-        case DAT_CONNECTION_EVENT_PEER_REJECTED:
-        case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
-        case DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR:
-        case DAT_CONNECTION_EVENT_DISCONNECTED:
-        case DAT_CONNECTION_EVENT_BROKEN:
-        case DAT_CONNECTION_EVENT_TIMED_OUT:
-        case DAT_CONNECTION_EVENT_UNREACHABLE: return data_of(data.connect_event_data);
         case DAT_SOFTWARE_EVENT: return py::make_tuple(to_python(data.software_event_data.pointer));
-        case DAT_ASYNC_ERROR_EVD_OVERFLOW:
-        case DAT_ASYNC_ERROR_IA_CATASTROPHIC:
-        case DAT_ASYNC_ERROR_EP_BROKEN:
-        case DAT_ASYNC_ERROR_TIMED_OUT:
-        case DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR:
-        case DAT_HA_DOWN_TO_1:
-        case DAT_HA_UP_TO_MULTI_PATH: return data_of(data.asynch_error_event_data);
-        default: return py::tuple();
+        default: break;
     }
+    if (number >= DAT_CONNECTION_EVENT_ESTABLISHED && number <= DAT_CONNECTION_EVENT_UNREACHABLE)
+        return data_of(data.connect_event_data);
+    if (number >= DAT_ASYNC_ERROR_EVD_OVERFLOW && number <= DAT_HA_UP_TO_MULTI_PATH)
+        return data_of(data.asynch_error_event_data);
+    return py::tuple();
 }
 
 /// Returns (type, status, immediate data) of a completion of the InfiniBand extension.
