@@ -8,10 +8,6 @@ namespace viaduct::python {
 namespace {
 
 using Post = VIP_RETURN (*)(VIP_VI_HANDLE, VIP_DESCRIPTOR*, VIP_MEM_HANDLE);
-using Done = VIP_RETURN (*)(VIP_VI_HANDLE, VIP_DESCRIPTOR**);
-using Wait = VIP_RETURN (*)(VIP_VI_HANDLE, VIP_ULONG, VIP_DESCRIPTOR**);
-using NotifyHandler = void (*)(VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*);
-using Notify = VIP_RETURN (*)(VIP_VI_HANDLE, VIP_PVOID, NotifyHandler);
 
 /// `length` is that of the data. The descriptor has it, too, but may be in memory that is gone.
 template <Post post>
@@ -28,67 +24,68 @@ void define_post(py::module_& module, const char* name) {
         py::arg("vi"), py::arg("descriptor"), py::arg("memory"), py::arg("length") = 0);
 }
 
+// Outputs: the VI of an entry or the descriptor, and whether a queue is the receive queue.
+Handle plain(const void* output) noexcept { return to_handle(output); }
+bool plain(VIP_BOOLEAN output) noexcept { return output != VIP_FALSE; }
+
 /// VIP_DESCRIPTOR_ERROR is returned together with its descriptor.
 py::tuple result_of(const char* name, VIP_RETURN code, const VIP_DESCRIPTOR* descriptor) {
     if (code != VIP_DESCRIPTOR_ERROR) check(name, code);
-    return py::make_tuple(static_cast<int>(code), to_handle(descriptor));
+    return py::make_tuple(static_cast<int>(code), plain(descriptor));
 }
 
-template <Done done>
-void define_done(py::module_& module, const char* name) {
-    module.def(
-        name,
-        [name](Handle vi) -> py::object {
-            VIP_DESCRIPTOR* descriptor = nullptr;
-            const VIP_RETURN code = quick({.used = {vi}}, [&] { return done(to_pointer(vi), &descriptor); });
-            if (code == VIP_NOT_DONE) return py::none();
-            return result_of(name, code, descriptor);
-        },
-        py::arg("vi"));
+/// An entry of a completion queue.
+py::tuple result_of(const char* name, VIP_RETURN code, VIP_VI_HANDLE vi, VIP_BOOLEAN recv_queue) {
+    check(name, code);
+    return py::make_tuple(plain(vi), plain(recv_queue));
 }
 
-template <Wait wait>
-void define_wait(py::module_& module, const char* name) {
+/// `done(owner, outputs...)`.
+template <auto done, class... Outputs>
+void define_done(py::module_& module, const char* name, const char* owner_name) {
+    const auto take = [name](Handle owner, Outputs... outputs) -> py::object {
+        const VIP_RETURN code = quick({.used = {owner}}, [&] { return done(to_pointer(owner), &outputs...); });
+        if (code == VIP_NOT_DONE) return py::none();
+        return result_of(name, code, outputs...);
+    };
     module.def(
-        name,
-        [name](Handle vi, Seconds timeout) {
-            VIP_DESCRIPTOR* descriptor = nullptr;
-            VIP_RETURN code = VIP_TIMEOUT;
-            wait_in_slices(timeout, [&](std::chrono::milliseconds slice) {
-                code = undisturbed({.used = {vi}}, [&] {
-                    return wait(to_pointer(vi), static_cast<VIP_ULONG>(slice.count()), &descriptor);
-                });
-                return code != VIP_TIMEOUT;
+        name, [take](Handle owner) { return take(owner, Outputs{}...); }, py::arg(owner_name));
+}
+
+/// `wait(owner, milliseconds, outputs...)`.
+template <auto wait, class... Outputs>
+void define_wait(py::module_& module, const char* name, const char* owner_name) {
+    const auto take = [name](Handle owner, Seconds timeout, Outputs... outputs) {
+        VIP_RETURN code = VIP_TIMEOUT;
+        wait_in_slices(timeout, [&](std::chrono::milliseconds slice) {
+            code = undisturbed({.used = {owner}}, [&] {
+                return wait(to_pointer(owner), static_cast<VIP_ULONG>(slice.count()), &outputs...);
             });
-            return result_of(name, code, descriptor);
-        },
-        py::arg("vi"), py::arg("timeout"));
+            return code != VIP_TIMEOUT;
+        });
+        return result_of(name, code, outputs...);
+    };
+    module.def(
+        name, [take](Handle owner, Seconds timeout) { return take(owner, timeout, Outputs{}...); }, py::arg(owner_name),
+        py::arg("timeout"));
 }
 
 /// The library calls all kinds of handlers in the same way: with a context, which is the Handler, and the result.
-template <class What>
-void notified(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, What what) {
+template <class Output>
+void notified(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, Output output) {
     const Entrance::Visit visit;
-    if (visit) call_handler(handlers().take(context), to_handle(nic), to_handle(vi), what);
-}
-
-void on_descriptor(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_DESCRIPTOR* descriptor) {
-    notified(context, nic, vi, to_handle(descriptor));
-}
-
-void on_entry(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_BOOLEAN recv_queue) {
-    notified(context, nic, vi, recv_queue != VIP_FALSE);
+    if (visit) call_handler(handlers().take(context), to_handle(nic), to_handle(vi), plain(output));
 }
 
 /// `notify(owner, context, handler)`. Without a function the library gets no handler.
-template <auto notify, auto on_news>
+template <auto notify, class Output>
 void define_notify(py::module_& module, const char* name, const char* owner_name) {
     module.def(
         name,
         [name](Handle owner, const py::object& context, const py::object& function) {
             Handler* const handler = handlers().keep(owner, {function, context});
             const VIP_RETURN code = quick({.used = {owner}}, [&] {
-                return notify(to_pointer(owner), handler, function.is_none() ? nullptr : on_news);
+                return notify(to_pointer(owner), handler, function.is_none() ? nullptr : &notified<Output>);
             });
             if (code != VIP_SUCCESS) handlers().take(handler);
             check(name, code);
@@ -96,43 +93,20 @@ void define_notify(py::module_& module, const char* name, const char* owner_name
         py::arg(owner_name), py::arg("context"), py::arg("handler"));
 }
 
-py::object cq_done(Handle cq) {
-    VIP_VI_HANDLE vi = nullptr;
-    VIP_BOOLEAN recv_queue = VIP_FALSE;
-    const VIP_RETURN code = quick({.used = {cq}}, [&] { return VipCQDone(to_pointer(cq), &vi, &recv_queue); });
-    if (code == VIP_NOT_DONE) return py::none();
-    check("VipCQDone", code);
-    return py::make_tuple(to_handle(vi), recv_queue != VIP_FALSE);
-}
-
-py::tuple cq_wait(Handle cq, Seconds timeout) {
-    VIP_VI_HANDLE vi = nullptr;
-    VIP_BOOLEAN recv_queue = VIP_FALSE;
-    VIP_RETURN code = VIP_TIMEOUT;
-    wait_in_slices(timeout, [&](std::chrono::milliseconds slice) {
-        code = undisturbed({.used = {cq}}, [&] {
-            return VipCQWait(to_pointer(cq), static_cast<VIP_ULONG>(slice.count()), &vi, &recv_queue);
-        });
-        return code != VIP_TIMEOUT;
-    });
-    check("VipCQWait", code);
-    return py::make_tuple(to_handle(vi), recv_queue != VIP_FALSE);
-}
-
 }  // namespace
 
 void define_transfers(py::module_& module) {
     define_post<VipPostSend>(module, "VipPostSend");
     define_post<VipPostRecv>(module, "VipPostRecv");
-    define_done<VipSendDone>(module, "VipSendDone");
-    define_done<VipRecvDone>(module, "VipRecvDone");
-    define_wait<VipSendWait>(module, "VipSendWait");
-    define_wait<VipRecvWait>(module, "VipRecvWait");
-    define_notify<VipSendNotify, on_descriptor>(module, "VipSendNotify", "vi");
-    define_notify<VipRecvNotify, on_descriptor>(module, "VipRecvNotify", "vi");
-    define_notify<VipCQNotify, on_entry>(module, "VipCQNotify", "cq");
-    module.def("VipCQDone", &cq_done, py::arg("cq"));
-    module.def("VipCQWait", &cq_wait, py::arg("cq"), py::arg("timeout"));
+    define_done<VipSendDone, VIP_DESCRIPTOR*>(module, "VipSendDone", "vi");
+    define_done<VipRecvDone, VIP_DESCRIPTOR*>(module, "VipRecvDone", "vi");
+    define_done<VipCQDone, VIP_VI_HANDLE, VIP_BOOLEAN>(module, "VipCQDone", "cq");
+    define_wait<VipSendWait, VIP_DESCRIPTOR*>(module, "VipSendWait", "vi");
+    define_wait<VipRecvWait, VIP_DESCRIPTOR*>(module, "VipRecvWait", "vi");
+    define_wait<VipCQWait, VIP_VI_HANDLE, VIP_BOOLEAN>(module, "VipCQWait", "cq");
+    define_notify<VipSendNotify, VIP_DESCRIPTOR*>(module, "VipSendNotify", "vi");
+    define_notify<VipRecvNotify, VIP_DESCRIPTOR*>(module, "VipRecvNotify", "vi");
+    define_notify<VipCQNotify, VIP_BOOLEAN>(module, "VipCQNotify", "cq");
 }
 
 }  // namespace viaduct::python
