@@ -75,6 +75,14 @@ inline Deadline deadline_after(Seconds timeout) {
     return Deadline::after(std::chrono::duration<double>(std::max(*timeout, 0.0)));
 }
 
+/// Returns a timeout in a unit, rounded up; `forever` if there is none. Throws ValueError like deadline_after().
+template <class Number>
+Number units_of(Seconds timeout, double units_per_second, Number forever) {
+    if (!checked(timeout)) return forever;
+    const double longest = std::min(static_cast<double>(forever - 1), 1e15);  // milliseconds: thirty thousand years
+    return static_cast<Number>(std::clamp(std::ceil(*timeout * units_per_second), 0.0, longest));
+}
+
 /// Throws a Python exception. Requires the GIL.
 [[noreturn]] inline void raise(const py::object& error) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());

@@ -135,7 +135,7 @@ inline void def_free(py::module_& module, const char* name, DAT_RETURN (*functio
 }
 
 /// Converts a timeout to that of DAT.
-DAT_TIMEOUT microseconds(Seconds timeout);
+inline DAT_TIMEOUT microseconds(Seconds timeout) { return units_of(timeout, 1e6, DAT_TIMEOUT_INFINITE); }
 
 // Each adds the bindings in its file.
 void add_adapters(py::module_& module);

@@ -2,8 +2,6 @@
 // viaduct._dat: every call of DAT 2.0 and of its InfiniBand extension under its C name.
 #include <dat2/dat_registry.h>
 
-#include <cmath>
-
 #include "constants.hpp"
 #include "dat.hpp"
 
@@ -15,12 +13,6 @@ const Constant constants[] = {
 };
 
 }  // namespace
-
-DAT_TIMEOUT microseconds(Seconds timeout) {
-    if (!checked(timeout)) return DAT_TIMEOUT_INFINITE;
-    return static_cast<DAT_TIMEOUT>(std::clamp(std::ceil(*timeout * 1e6), 0.0, double{DAT_TIMEOUT_INFINITE - 1}));
-}
-
 }  // namespace viaduct::python::dat
 
 PYBIND11_MODULE(_dat, module) {

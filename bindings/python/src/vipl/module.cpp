@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // viaduct._vipl: a thin layer over the calls, structures and constants of vipl.h. viaduct/vipl implements the classes
 // for users.
-#include <cmath>
-
 #include "constants.hpp"
 #include "handlers.hpp"
 
@@ -14,13 +12,6 @@ const Constant constants[] = {
 };
 
 }  // namespace
-
-VIP_ULONG to_milliseconds(Seconds timeout) {
-    if (!checked(timeout)) return VIP_INFINITE;
-    constexpr double longest = 1e15;  // milliseconds: about thirty thousand years
-    return static_cast<VIP_ULONG>(std::ceil(std::clamp(*timeout * 1000, 0.0, longest)));
-}
-
 }  // namespace viaduct::python
 
 PYBIND11_MODULE(_vipl, module) {

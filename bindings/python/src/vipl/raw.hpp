@@ -69,7 +69,7 @@ VIP_RETURN end(const Objects& objects, Call call) {
 }
 
 /// Returns a timeout in milliseconds, rounded up.
-VIP_ULONG to_milliseconds(Seconds timeout);
+inline VIP_ULONG to_milliseconds(Seconds timeout) { return units_of(timeout, 1000, VIP_INFINITE); }
 
 /// A VIP_NET_ADDRESS with its memory.
 class NetAddress {
