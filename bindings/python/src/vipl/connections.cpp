@@ -57,8 +57,7 @@ void check_wait(const char* name, VIP_RETURN code) {
 }
 
 py::tuple connect_wait(Handle nic, NetAddress* local, Seconds timeout, py::object stop) {
-    VIP_NIC_ATTRIBUTES limits{};
-    (void)quick({.used = {nic}}, [&] { return VipQueryNic(to_pointer(nic), &limits); });  // otherwise the wait fails
+    const VIP_NIC_ATTRIBUTES limits = limits_of(nic);
     NetAddress remote(limits.NicAddressLen, limits.MaxDiscriminatorLen);
     VIP_VI_ATTRIBUTES attributes{};
     VIP_CONN_HANDLE connection = nullptr;

@@ -50,13 +50,6 @@ VIP_MEM_ATTRIBUTES query_mem(Handle nic, Handle address, VIP_MEM_HANDLE memory) 
     return attributes;
 }
 
-std::size_t address_bytes(Handle nic) {
-    VIP_NIC_ATTRIBUTES attributes{};
-    // If this fails, so does the call that needs the memory.
-    (void)quick({.used = {nic}}, [&] { return VipQueryNic(to_pointer(nic), &attributes); });
-    return attributes.NicAddressLen;
-}
-
 /// There is only one type of information. It takes a number of hops and returns addresses.
 std::vector<NetAddress> query_system_management_info(Handle nic, VIP_ULONG type, VIP_ULONG hops) {
     VIP_AUTODISCOVERY_LIST list{.NumberOfHops = hops, .ADAddrArray = nullptr, .NumAdAddrs = 0};
@@ -64,7 +57,7 @@ std::vector<NetAddress> query_system_management_info(Handle nic, VIP_ULONG type,
     std::vector<VIP_NET_ADDRESS*> entries;
     VIP_RETURN code = VIP_SUCCESS;
     do {
-        found.assign(list.NumAdAddrs, NetAddress(address_bytes(nic), 0));
+        found.assign(list.NumAdAddrs, NetAddress(limits_of(nic).NicAddressLen, 0));
         entries.clear();
         for (NetAddress& address : found) entries.push_back(address.get());
         list.ADAddrArray = entries.data();
@@ -85,7 +78,7 @@ void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
 /// A running handler may still use the old context, so the object is kept and its contents are replaced.
 void error_callback(Handle nic, const py::object& context, const py::object& function) {
     const bool wanted = !function.is_none();
-    VIP_PVOID const slot = wanted && address_bytes(nic) != 0 ? &handlers().errors_of(nic) : nullptr;
+    VIP_PVOID const slot = wanted && limits_of(nic).NicAddressLen != 0 ? &handlers().errors_of(nic) : nullptr;
     check("VipErrorCallback",
           quick({.used = {nic}}, [&] { return VipErrorCallback(to_pointer(nic), slot, wanted ? on_error : nullptr); }));
     Handler handler{function, context};
@@ -99,7 +92,7 @@ void ns_init(Handle nic, const std::optional<std::string>& path) {
 }
 
 NetAddress ns_get_host_by_name(Handle nic, std::string name, VIP_ULONG index) {
-    NetAddress address(address_bytes(nic), 0);
+    NetAddress address(limits_of(nic).NicAddressLen, 0);
     check("VipNSGetHostByName", unlocked({.used = {nic}}, [&] {
               return VipNSGetHostByName(to_pointer(nic), name.data(), address.get(), index);
           }));

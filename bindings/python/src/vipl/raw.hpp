@@ -68,6 +68,13 @@ VIP_RETURN end(const Objects& objects, Call call) {
     return call_ending(objects, call, VIP_INVALID_PARAMETER);
 }
 
+/// Returns the limits of a NIC; zeros if it does not exist, which the call that needs them will report.
+inline VIP_NIC_ATTRIBUTES limits_of(Handle nic) {
+    VIP_NIC_ATTRIBUTES limits{};
+    (void)quick({.used = {nic}}, [&] { return VipQueryNic(to_pointer(nic), &limits); });
+    return limits;
+}
+
 /// Returns a timeout in milliseconds, rounded up.
 inline VIP_ULONG to_milliseconds(Seconds timeout) { return units_of(timeout, 1000, VIP_INFINITE); }
 
