@@ -100,10 +100,7 @@ class CompletionQueue(Handled):
         return None if found is None or found.closed else CqEntry(found, recv_queue)
 
     def _ask(self) -> None:
-        _vipl.VipCQNotify(self.handle, (weakref.ref(self), CompletionQueue._arrive), _on_entry)
-
-    def _arrive(self, entry: CqEntry | None) -> None:
-        self._arrivals.put(entry)
+        self.notify(lambda cq, entry: cq._arrivals.put(entry))
 
 
 def _on_entry(context: typing.Any, nic: int, vi: int, recv_queue: bool) -> None:
