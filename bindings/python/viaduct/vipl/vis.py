@@ -312,7 +312,7 @@ class Vi(Handled):
         descriptors. Exceptions of the handler are passed to sys.unraisablehook. Raises DescriptorError if the queue
         is empty, Error(ERROR_RESOURCE) if it reports to a completion queue.
         """
-        self._notify("VipSendNotify", _vipl.VipSendNotify, handler)
+        self._notify("VipSendNotify", handler)
 
     def recv_notify(self, handler: typing.Callable[[Vi, Descriptor | None], object]) -> None:
         """VipRecvNotify. Calls handler(vi, descriptor) once, when the next descriptor of the receive queue has
@@ -322,22 +322,20 @@ class Vi(Handled):
         descriptors. Exceptions of the handler are passed to sys.unraisablehook. Raises DescriptorError if the queue
         is empty, Error(ERROR_RESOURCE) if it reports to a completion queue.
         """
-        self._notify("VipRecvNotify", _vipl.VipRecvNotify, handler)
+        self._notify("VipRecvNotify", handler)
 
-    def _notify(self, call: str, notify: typing.Callable[[int, object, typing.Callable[..., object]], None],
-                handler: typing.Callable[[Vi, Descriptor | None], object]) -> None:
-        self._request(call, notify, lambda vi, address: handler(vi, vi._take(address)))
+    def _notify(self, call: str, handler: typing.Callable[[Vi, Descriptor | None], object]) -> None:
+        self._request(call, lambda vi, address: handler(vi, vi._take(address)))
 
     def _ask_send(self) -> None:
-        self._request("VipSendNotify", _vipl.VipSendNotify, lambda vi, address: vi._sends.put(address))
+        self._request("VipSendNotify", lambda vi, address: vi._sends.put(address))
 
     def _ask_recv(self) -> None:
-        self._request("VipRecvNotify", _vipl.VipRecvNotify, lambda vi, address: vi._recvs.put(address))
+        self._request("VipRecvNotify", lambda vi, address: vi._recvs.put(address))
 
-    def _request(self, call: str, notify: typing.Callable[[int, object, typing.Callable[..., object]], None],
-                 handler: typing.Callable[[Vi, int], object]) -> None:
+    def _request(self, call: str, handler: typing.Callable[[Vi, int], object]) -> None:
         try:
-            notify(self.handle, (weakref.ref(self), handler), _on_descriptor)
+            getattr(_vipl, call)(self.handle, (weakref.ref(self), handler), _on_descriptor)
         except Error as error:
             if error.code == ReturnCode.DESCRIPTOR_ERROR:
                 raise DescriptorError(call, None) from None
