@@ -65,14 +65,10 @@ class Lmr(DatObject):
         handle, self.lmr_context, self.rmr_context, self.registered_size, self.registered_address = _dat.dat_lmr_create(
             ia.handle, mem_type, described, memory.nbytes, pz.handle, privileges, va_type, shared_memory_id or b"")
         self._memory: Pinned = memory
+        self.view = memory.view
         self.ia = ia
         self.pz = pz
         super().__init__(handle, ia, pz, region if isinstance(region, Lmr) else None)
-
-    @property
-    def view(self) -> memoryview:
-        """The bytes, as a memoryview."""
-        return self._memory.view
 
     def _description(self) -> str:
         return f"{len(self)} bytes, context {self.rmr_context}"
