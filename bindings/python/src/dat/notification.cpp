@@ -53,14 +53,12 @@ Handle remember(Handle cno, const py::object& callable) {
 template <class Matches>
 void forget(Matches matches) {
     std::vector<py::object> dropped;  // destroyed last, because their destructors may call back into this module
-    for (auto entry = agents().begin(); entry != agents().end();) {
-        if (matches(entry->first, entry->second)) {
-            dropped.push_back(std::move(entry->second.callable));
-            entry = agents().erase(entry);
-        } else {
-            ++entry;
-        }
-    }
+    std::erase_if(agents(), [&](const auto& entry) {
+        const auto& [number, agent] = entry;
+        if (!matches(number, agent)) return false;
+        dropped.push_back(agent.callable);
+        return true;
+    });
 }
 
 Handle create_cno(Handle ia, const py::object& callable) {
