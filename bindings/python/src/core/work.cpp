@@ -136,13 +136,10 @@ void post_request(const char* call, const Request& request, Post post) {
     check(call, are_long(request.pieces, &Sge::length) ? without_gil(post) : post());
 }
 
-void post_receive(EndpointObject& self, const Request& request) {
-    post_request("Endpoint.post_receive", request,
-                 [&] { return self->post_receive({.context = request.context, .sges = request.pieces}); });
-}
-
-void post_shared_receive(SharedReceivesObject& self, const Request& request) {
-    post_request("SharedReceiveQueue.post_receive", request,
+template <class Self>
+void post_receive(Self& self, const Request& request) {
+    constexpr bool is_shared = std::is_same_v<Self, SharedReceivesObject>;
+    post_request(is_shared ? "SharedReceiveQueue.post_receive" : "Endpoint.post_receive", request,
                  [&] { return self->post_receive({.context = request.context, .sges = request.pieces}); });
 }
 
@@ -199,7 +196,8 @@ void bind_work(py::module_& module) {
         .def_property_readonly("fd", [](const QueueObject& self) { return self->fd(); });
     py::class_<SharedReceivesObject, std::shared_ptr<SharedReceivesObject>> shared_receives(module,
                                                                                             "SharedReceiveQueue");
-    define_post<&post_shared_receive>(shared_receives, "post_receive", &Request::pieces, &Request::context);
+    define_post<&post_receive<SharedReceivesObject>>(shared_receives, "post_receive", &Request::pieces,
+                                                     &Request::context);
     shared_receives
         .def(py::init([](const std::shared_ptr<DomainObject>& domain, std::uint32_t depth, std::uint64_t context) {
             return SharedReceivesObject{
@@ -221,7 +219,7 @@ void bind_posting(py::class_<EndpointObject>& endpoint) {
     constexpr auto fence = &Request::fence;
     constexpr auto solicited = &Request::solicited;
     using enum Opcode;
-    define_post<&post_receive>(endpoint, "post_receive", pieces, context);
+    define_post<&post_receive<EndpointObject>>(endpoint, "post_receive", pieces, context);
     define_post<&post_send<Send>>(endpoint, "post_send", pieces, immediate, &Request::invalidated, context, signaled,
                                   fence, solicited);
     define_post<&post_send<RdmaWrite>>(endpoint, "post_write", pieces, remote, immediate, context, signaled, fence,
