@@ -52,8 +52,7 @@ void connect(EndpointObject& self, const py::bytes& host, const py::bytes& servi
     ConnectParameters parameters;
     parameters.model = peer_to_peer ? Model::PeerToPeer : Model::ClientServer;
     parameters.local.host = (*self.parent->parent)->attributes().host;
-    parameters.remote = {bytes_of<HostAddress>(host, "the host"),
-                         bytes_of<Bytes<Address::max_service>>(service, "the service")};
+    parameters.remote = {bytes_of<HostAddress>(host, "the host"), bytes_of<Service>(service, "the service")};
     if (peer_to_peer) parameters.local.service = parameters.remote.service;
     parameters.private_data = bytes_of<PrivateData>(private_data, "the private data");
     parameters.deadline = deadline_after(timeout);
@@ -79,8 +78,7 @@ void bind_requests(py::module_& module) {
         });
     py::class_<ListenerObject>(module, "Listener")
         .def(py::init([](const std::shared_ptr<DeviceObject>& device, const py::bytes& service, bool exclusive) {
-            const Address local{(*device)->attributes().host,
-                                bytes_of<Bytes<Address::max_service>>(service, "the service")};
+            const Address local{(*device)->attributes().host, bytes_of<Service>(service, "the service")};
             const auto sharing = exclusive ? Sharing::Exclusive : Sharing::Shared;
             return ListenerObject{device, take_value("Listener", (*device)->listen(local, sharing))};
         }))
