@@ -5,18 +5,11 @@
 #include "constants.hpp"
 #include "dat.hpp"
 
-namespace viaduct::python::dat {
-namespace {
-
-const Constant constants[] = {
-#include "dat_constants.inc"
-};
-
-}  // namespace
-}  // namespace viaduct::python::dat
-
 PYBIND11_MODULE(_dat, module) {
     using namespace viaduct::python::dat;
+    static const viaduct::python::Constant constants[] = {
+#include "dat_constants.inc"
+    };
     define(module, constants);
     add_adapters(module);
     add_memory(module);

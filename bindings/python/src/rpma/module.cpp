@@ -4,18 +4,11 @@
 #include "calls.hpp"
 #include "constants.hpp"
 
-namespace viaduct::python::rpma {
-namespace {
-
-const Constant constants[] = {
-#include "rpma_constants.inc"
-};
-
-}  // namespace
-}  // namespace viaduct::python::rpma
-
 PYBIND11_MODULE(_rpma, module) {
     using namespace viaduct::python::rpma;
+    static const viaduct::python::Constant constants[] = {
+#include "rpma_constants.inc"
+    };
     define(module, constants);
     module.def(
         "rpma_err_2str", [](Int ret) { return rpma_err_2str(ret); }, pybind11::arg("ret"));

@@ -4,18 +4,11 @@
 #include "constants.hpp"
 #include "handlers.hpp"
 
-namespace viaduct::python {
-namespace {
-
-const Constant constants[] = {
-#include "vipl_constants.inc"
-};
-
-}  // namespace
-}  // namespace viaduct::python
-
 PYBIND11_MODULE(_vipl, module) {
     using namespace viaduct::python;
+    static const Constant constants[] = {
+#include "vipl_constants.inc"
+    };
     define(module, constants);
     define_structures(module);
     define_objects(module);
