@@ -40,10 +40,19 @@ InPlace<Structure> define_in_place(py::module_& module, const char* name) {
             py::return_value_policy::reference);
 }
 
-/// Defines a field of a structure: numbers as they are, pointers and addresses as numbers.
+/// Structures that only the library writes.
+template <class Structure>
+constexpr bool is_output =
+    std::is_same_v<Structure, VIP_NIC_ATTRIBUTES> || std::is_same_v<Structure, VIP_ERROR_DESCRIPTOR>;
+
+/// Defines a field of a structure: numbers as they are, pointers, addresses and enumerations as numbers.
 template <class Type, class Value, class Structure>
 void define_field(Type& type, const char* name, Value Structure::*member) {
-    if constexpr (std::is_same_v<Structure, VIP_NIC_ATTRIBUTES>)
+    if constexpr (std::is_enum_v<Value>)
+        type.def_property_readonly(name, [member](const Structure& self) { return static_cast<int>(self.*member); });
+    else if constexpr (is_output<Structure> && std::is_pointer_v<Value>)
+        type.def_property_readonly(name, [member](const Structure& self) { return to_handle(self.*member); });
+    else if constexpr (is_output<Structure>)
         type.def_readonly(name, member);
     else if constexpr (std::is_same_v<Value, VIP_PVOID64>)
         type.def_property(
@@ -61,7 +70,7 @@ void define_field(Type& type, const char* name, Value Structure::*member) {
 #define STRUCTURE(structure, ...)                              \
     template <class Type>                                      \
     requires std::derived_from<typename Type::type, structure> \
-    void define_fields(Type& type) { __VA_ARGS__; }
+    void define_fields(Type type) { __VA_ARGS__; }
 #include "vipl_structures.inc"
 
 VIP_DESCRIPTOR_SEGMENT& segment_of(VIP_DESCRIPTOR& descriptor, VIP_UINT16 index) {
@@ -69,12 +78,9 @@ VIP_DESCRIPTOR_SEGMENT& segment_of(VIP_DESCRIPTOR& descriptor, VIP_UINT16 index)
 }
 
 void define_descriptors(py::module_& module) {
-    auto control = define_in_place<VIP_CONTROL_SEGMENT>(module, "VIP_CONTROL_SEGMENT");
-    define_fields(control);
-    auto address = define_in_place<VIP_ADDRESS_SEGMENT>(module, "VIP_ADDRESS_SEGMENT");
-    define_fields(address);
-    auto data = define_in_place<VIP_DATA_SEGMENT>(module, "VIP_DATA_SEGMENT");
-    define_fields(data);
+    define_fields(define_in_place<VIP_CONTROL_SEGMENT>(module, "VIP_CONTROL_SEGMENT"));
+    define_fields(define_in_place<VIP_ADDRESS_SEGMENT>(module, "VIP_ADDRESS_SEGMENT"));
+    define_fields(define_in_place<VIP_DATA_SEGMENT>(module, "VIP_DATA_SEGMENT"));
     define_in_place<VIP_DESCRIPTOR_SEGMENT>(module, "VIP_DESCRIPTOR_SEGMENT")
         .def_readonly("Remote", &VIP_DESCRIPTOR_SEGMENT::Remote)
         .def_readonly("Local", &VIP_DESCRIPTOR_SEGMENT::Local);
@@ -92,18 +98,7 @@ void define_attributes(py::module_& module) {
     define_fields(vi.def(py::init([] { return VIP_VI_ATTRIBUTES{}; })));
     py::class_<VIP_MEM_ATTRIBUTES> memory(module, "VIP_MEM_ATTRIBUTES");
     define_fields(memory.def(py::init([] { return VIP_MEM_ATTRIBUTES{}; })));
-}
-
-void define_error_descriptor(py::module_& module) {
-    using Error = VIP_ERROR_DESCRIPTOR;
-    py::class_<Error>(module, "VIP_ERROR_DESCRIPTOR")
-        .def_property_readonly("NicHandle", [](const Error& self) { return to_handle(self.NicHandle); })
-        .def_property_readonly("ViHandle", [](const Error& self) { return to_handle(self.ViHandle); })
-        .def_property_readonly("CQHandle", [](const Error& self) { return to_handle(self.CQHandle); })
-        .def_property_readonly("DescriptorPtr", [](const Error& self) { return to_handle(self.DescriptorPtr); })
-        .def_readonly("OpCode", &Error::OpCode)
-        .def_property_readonly("ResourceCode", [](const Error& self) { return static_cast<int>(self.ResourceCode); })
-        .def_property_readonly("ErrorCode", [](const Error& self) { return static_cast<int>(self.ErrorCode); });
+    define_fields(py::class_<VIP_ERROR_DESCRIPTOR>(module, "VIP_ERROR_DESCRIPTOR"));
 }
 
 }  // namespace
@@ -117,7 +112,6 @@ void define_structures(py::module_& module) {
         .def_property_readonly("HostAddress", &NetAddress::bytes);
     define_attributes(module);
     define_descriptors(module);
-    define_error_descriptor(module);
 }
 
 }  // namespace viaduct::python
