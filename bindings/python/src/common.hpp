@@ -83,16 +83,13 @@ Number units_of(Seconds timeout, double units_per_second, Number forever) {
     return static_cast<Number>(std::clamp(std::ceil(*timeout * units_per_second), 0.0, longest));
 }
 
-/// Throws a Python exception. Requires the GIL.
-[[noreturn]] inline void raise(const py::object& error) {
+/// Throws the exception for a failed call. The function `error_of(call, what...)` of `module` ("viaduct.vipl.errors")
+/// creates it. Requires the GIL.
+template <class... What>
+[[noreturn]] void raise_error(const char* module, const char* call, const What&... what) {
+    const py::object error = py::module_::import(module).attr("error_of")(call, what...);
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
     throw py::error_already_set();
-}
-
-/// Throws the exception for a failed call. The function `error_of(call, code)` of `module` ("viaduct.vipl.errors")
-/// creates it. Requires the GIL.
-[[noreturn]] inline void raise_error(const char* module, const char* call, long code) {
-    raise(py::module_::import(module).attr("error_of")(call, code));
 }
 
 /// Waits so that Ctrl-C can interrupt it. Calls `attempt(std::chrono::milliseconds)` until it returns true, in slices

@@ -7,14 +7,6 @@
 #include "viaduct/shareable_memory.hpp"
 
 namespace viaduct::python {
-
-void raise_status(const char* call, const Status& status) {
-    const py::object error =
-        py::module_::import("viaduct.core.errors")
-            .attr("error_of")(call, static_cast<int>(status.code()), status.where(), status.sys_errno());
-    raise(error);
-}
-
 namespace {
 
 /// Whether an object has a buffer, of any shape. Clears the exception if it has none.

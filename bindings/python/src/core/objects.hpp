@@ -14,7 +14,9 @@
 namespace viaduct::python {
 
 /// Throws the exception of viaduct.core for a failure. `call` is the name of the method.
-[[noreturn]] void raise_status(const char* call, const Status& status);
+[[noreturn]] inline void raise_status(const char* call, const Status& status) {
+    raise_error("viaduct.core.errors", call, static_cast<int>(status.code()), status.where(), status.sys_errno());
+}
 
 inline void check(const char* call, const Status& status) {
     if (!status.ok()) raise_status(call, status);

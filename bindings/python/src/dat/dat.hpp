@@ -21,10 +21,8 @@ struct Object {
 inline Object to_dat(Handle handle) noexcept { return {handle}; }
 inline Handle to_python(DAT_HANDLE handle) noexcept { return reinterpret_cast<Handle>(handle); }
 
-[[noreturn]] inline void fail(const char* call, DAT_RETURN result) { raise_error("viaduct.dat.errors", call, result); }
-
 inline void check(const char* call, DAT_RETURN result) {
-    if (result != DAT_SUCCESS) fail(call, result);
+    if (result != DAT_SUCCESS) raise_error("viaduct.dat.errors", call, result);
 }
 
 // ---- Calls ----------------------------------------------------------------------------------------------------------

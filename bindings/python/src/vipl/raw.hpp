@@ -17,9 +17,7 @@ inline Handle to_handle(const void* pointer) noexcept { return reinterpret_cast<
 
 /// Raises the exception of viaduct.vipl for a failure. Requires the GIL.
 inline void check(const char* name, VIP_RETURN code) {
-    if (code == VIP_SUCCESS) return;
-    raise(
-        py::module_::import("viaduct.vipl.errors").attr("error_of")(name, static_cast<int>(code), failure::last(code)));
+    if (code != VIP_SUCCESS) raise_error("viaduct.vipl.errors", name, static_cast<int>(code), failure::last(code));
 }
 
 /// Represents a memory registration as an object of calls. Its handle is a 32-bit number that may also be used on
