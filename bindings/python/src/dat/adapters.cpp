@@ -53,7 +53,9 @@ py::tuple query(Handle ia, DAT_IA_ATTR_MASK ia_mask, DAT_PROVIDER_ATTR_MASK prov
     DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL;
     DAT_IA_ATTR attributes{};
     ProviderAttributes provider;
-    VIADUCT_DAT_KEEPING_CALL(dat_ia_query, to_dat(ia), &async_evd, ia_mask, &attributes, provider_mask, provider.get());
+    const KeepingCall keeping("dat_ia_query", {.used = {ia}}, [&] {
+        return dat_ia_query(to_dat(ia), &async_evd, ia_mask, &attributes, provider_mask, provider.get());
+    });
     return py::make_tuple(to_python(async_evd), to_dict(attributes), to_dict(*provider.get()));
 }
 

@@ -97,10 +97,6 @@ DAT_RETURN end(const Objects& objects, Call call) {
 #define VIADUCT_DAT_CALL(function, ...) \
     check(#function, unlocked(objects_among(__VA_ARGS__), [&] { return function(__VA_ARGS__); }))
 
-/// Like VIADUCT_DAT_CALL, for a KeepingCall that exists until the end of the block.
-#define VIADUCT_DAT_KEEPING_CALL(function, ...) \
-    const KeepingCall keeping(#function, objects_among(__VA_ARGS__), [&] { return function(__VA_ARGS__); })
-
 /// The type in which Python passes an argument: handles and enumerations are numbers.
 template <class Argument>
 using Plain = std::conditional_t<std::is_same_v<Argument, DAT_HANDLE>, Handle,
