@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import os
 import threading
-import types
 import typing
 import weakref
 
@@ -118,8 +117,7 @@ class Resource(Checked):
     def __enter__(self: Self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: types.TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __del__(self) -> None:
