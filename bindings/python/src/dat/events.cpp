@@ -138,16 +138,12 @@ void post(Handle evd, int event_number, Handle pointer) {
     VIADUCT_DAT_CALL(dat_evd_post_se, to_dat(evd), &event);
 }
 
-bool is_waitable(Handle evd) noexcept {
-    DAT_EVD_PARAM param{};
-    const DAT_RETURN result = dat_evd_query(to_dat(evd), DAT_EVD_FIELD_EVD_STATE, &param);
-    return result == DAT_SUCCESS && (param.evd_state & DAT_EVD_STATE_UNWAITABLE) == 0;
-}
-
 }  // namespace
 
 Dismissal::Dismissal(Handle object) noexcept {
-    if (!is_waitable(object)) return;
+    DAT_EVD_PARAM param{};
+    const DAT_RETURN result = dat_evd_query(to_dat(object), DAT_EVD_FIELD_EVD_STATE, &param);
+    if (result != DAT_SUCCESS || (param.evd_state & DAT_EVD_STATE_UNWAITABLE) != 0) return;
     evd_ = to_dat(object);
     (void)dat_evd_set_unwaitable(evd_);
 }
