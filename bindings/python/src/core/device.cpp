@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Devices, protection domains, regions and windows.
-#include <pybind11/stl.h>
-
 #include "objects.hpp"
 
 namespace viaduct::python {

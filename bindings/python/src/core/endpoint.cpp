@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Endpoints, listeners, and connection requests with their outcomes.
-#include <pybind11/stl.h>
-
 #include "core/base/internals.hpp"
 #include "objects.hpp"
 

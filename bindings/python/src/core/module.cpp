@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // viaduct._core: a thin layer over the core's objects. viaduct/core implements the classes for users.
-#include <pybind11/stl.h>
-
 #include "core/base/host_names.hpp"
 #include "objects.hpp"
 #include "viaduct/shareable_memory.hpp"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Work requests and completions.
-#include <pybind11/stl.h>
-
 #include <algorithm>
 #include <array>
 

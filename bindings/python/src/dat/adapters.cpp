@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The registry, adapters, and calls that work on any object.
 #include <dat2/dat_registry.h>
-#include <pybind11/stl.h>
 
 #include <string>
 #include <vector>

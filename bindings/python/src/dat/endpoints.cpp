@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Endpoints and shared receive queues.
-#include <pybind11/stl.h>
-
 #include <string_view>
 
 #include "structures.hpp"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Event dispatchers. An event is (number, EVD, data, extension data); the data are tuples in the order of the C
 // structures.
-#include <pybind11/stl.h>
-
 #include <cstring>
 #include <string>
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Counters of the InfiniBand extension, and any other operation of an extension.
-#include <pybind11/stl.h>
-
 #include <algorithm>
 #include <array>
 #include <vector>

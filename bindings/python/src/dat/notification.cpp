@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Consumer notification objects, and agents that are Python callables.
-#include <pybind11/stl.h>
-
 #include <map>
 #include <vector>
 

@@ -2,8 +2,6 @@
 // Segments of memory as Python tuples, (address, length, context), and contexts as numbers of 64 bits.
 #pragma once
 
-#include <pybind11/stl.h>
-
 #include <vector>
 
 #include "dat.hpp"

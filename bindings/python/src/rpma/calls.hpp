@@ -4,7 +4,6 @@
 #pragma once
 
 #include <librpma.h>
-#include <pybind11/stl.h>
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls that establish and end connections (guide, section 3.3).
-#include <pybind11/stl.h>
-
 #include "api/support/interruption.hpp"
 #include "handlers.hpp"
 

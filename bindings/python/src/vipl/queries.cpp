@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Queries, asynchronous errors and the name service (guide, sections 3.7 to 3.9), and the extensions.
-#include <pybind11/stl.h>
-
 #include <vector>
 
 #include "handlers.hpp"

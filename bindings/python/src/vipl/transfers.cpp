@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls that post and complete descriptors (guide, section 3.5).
-#include <pybind11/stl.h>
-
 #include "handlers.hpp"
 
 namespace viaduct::python {
