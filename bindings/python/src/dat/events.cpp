@@ -49,10 +49,6 @@ py::tuple data_of(const DAT_CONNECTION_EVENT_DATA& data) {
     return py::make_tuple(to_python(data.ep_handle), py::bytes(bytes));
 }
 
-py::tuple data_of(const DAT_ASYNCH_ERROR_EVENT_DATA& data) {
-    return py::make_tuple(to_python(data.dat_handle), data.reason);
-}
-
 py::tuple data_of(const DAT_EVENT& event) {
     const DAT_EVENT_DATA& data = event.event_data;
     const int number = static_cast<int>(event.event_number);
@@ -67,7 +63,7 @@ py::tuple data_of(const DAT_EVENT& event) {
     if (number >= DAT_CONNECTION_EVENT_ESTABLISHED && number <= DAT_CONNECTION_EVENT_UNREACHABLE)
         return data_of(data.connect_event_data);
     if (number >= DAT_ASYNC_ERROR_EVD_OVERFLOW && number <= DAT_HA_UP_TO_MULTI_PATH)
-        return data_of(data.asynch_error_event_data);
+        return py::make_tuple(to_python(data.asynch_error_event_data.dat_handle), data.asynch_error_event_data.reason);
     return py::tuple();
 }
 
