@@ -187,16 +187,13 @@ class Evd(Counting):
         """
         with _lifetime._lock:  # only one thread creates it
             if self._notifier is None:
-                self._notifier = self._new_notifier()
+                if self.cno is not None:
+                    raise ValueError("the EVD has a CNO already: wait for that one")
+                notifier = self.ia.cno_fd_create()
+                _dat.dat_evd_modify_cno(self.handle, notifier.handle)
+                notifier._evds.add(self.handle)
+                self._notifier = notifier
             return self._notifier.fileno()
-
-    def _new_notifier(self) -> Cno:
-        if self.cno is not None:
-            raise ValueError("the EVD has a CNO already: wait for that one")
-        notifier = self.ia.cno_fd_create()
-        _dat.dat_evd_modify_cno(self.handle, notifier.handle)
-        notifier._evds.add(self.handle)
-        return notifier
 
     def _dequeue(self) -> Event | None:
         raw = _dat.dat_evd_dequeue(self.handle)
