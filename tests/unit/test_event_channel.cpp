@@ -21,6 +21,7 @@
 
 using viaduct::await_readable;
 using viaduct::Code;
+using viaduct::Deadline;
 using viaduct::EventChannel;
 using viaduct::ReadableFlag;
 using viaduct::testing::readable;
