@@ -23,7 +23,8 @@ inline const bool one_processor = std::thread::hardware_concurrency() == 1;
 
 /// Counts polls in a row that found nothing. After some ten microseconds of them the other end is probably not running,
 /// and may be given the processor. Ping-pong wants that only where there is but one: on a busy machine the ends would
-/// else never run at the same time. Throws TimedOut after the stall limit.
+/// else never run at the same time. If nothing comes for a tenth of a second, the other end has stopped, and there is
+/// nothing to measure: this end sleeps between its polls. Throws TimedOut after the stall limit.
 class Spin {
 public:
     explicit Spin(bool yields = one_processor) noexcept : yields_(yields) {}
@@ -36,12 +37,16 @@ public:
 
 private:
     using Clock = std::chrono::steady_clock;
+    static constexpr Timeout stopped_after{100};
 
     [[gnu::noinline]] void pause() {
         const auto now = Clock::now();
         if (begun_ == Clock::time_point()) begun_ = now;
         if (now - begun_ > stall_limit) fail_stalled();
-        if (yields_) std::this_thread::yield();
+        if (now - begun_ > stopped_after)
+            std::this_thread::sleep_for(Timeout(1));
+        else if (yields_)
+            std::this_thread::yield();
     }
 
     bool yields_;
