@@ -225,7 +225,7 @@ LOOPBACK_TRANSACTIONS = ("-V -t 8 -w 16 client SR server SR client RW server RR"
 LOOPBACK_PERFORMANCES = ("-m p -p 1 RW 65536", "-m b -p 10 RW 1", "-m b -p 1 RR 1", "-m p -p 10 RR 4096",
                          "RW 1000000 2", "-i 20000 -m p RW 8")
 # With fewer iterations no time passes, which dapltest reports as an error.
-ITERATIONS = {"loopback": 2000, "hosts": 100, "guest": 10}
+ITERATIONS = {"loopback": 1000, "hosts": 100, "guest": 10}
 AT_ONCE = 3  # clients
 PORT = 62000
 
