@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import time
 
 from command_line import APIS, ON_DEVICES, Tool, check, finish, free_service
 
@@ -189,7 +190,10 @@ def test_the_end_while_it_connects(tool):
         with tool.start(*options) as client:
             client.wait_for("VI-PING")
             client.process.send_signal(signal.SIGINT)
+            interrupted = time.monotonic()
             client.wait_for("0 packets transmitted")
+            client.finish(status=1)
+            check(time.monotonic() - interrupted < 50, "it waits for the connection")
 
 
 def test_interrupt_prints_the_summary(tool):

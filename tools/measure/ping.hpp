@@ -51,6 +51,9 @@ public:
     std::optional<PingOutcome> ping(std::uint32_t sequence, const std::atomic<bool>& stop,
                                     const Deadline& end = Deadline::never());
 
+    /// Whether an attempt to connect goes on.
+    bool is_connecting() const;
+
 private:
     class Session;
 

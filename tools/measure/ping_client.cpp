@@ -178,6 +178,10 @@ std::optional<PingOutcome> PingClient::ping(std::uint32_t sequence, const std::a
     return outcome;
 }
 
+bool PingClient::is_connecting() const {
+    return connecting_.valid() && connecting_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+}
+
 double PingSummary::loss_percent() const noexcept {
     if (transmitted == 0) return 0;
     return 100.0 * static_cast<double>(transmitted - received()) / static_cast<double>(transmitted);
