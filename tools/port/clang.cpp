@@ -212,8 +212,18 @@ std::vector<std::string> command_for(const std::string& path, const CompileComma
     return command;
 }
 
-/// Reads to the end.
-Meanings meanings_in(std::FILE* answer) {
+std::string read_all(int input) {
+    std::string text;
+    std::array<char, 4096> buffer{};
+    while (true) {
+        const ssize_t count = read(input, buffer.data(), buffer.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) return text;
+        text.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+}
+
+Meanings meanings_in(const std::string& answer) {
     const nlohmann::json found = nlohmann::json::parse(answer, nullptr, false);
     if (!found.is_object()) return {.problem = "it crashed, or needed too much time or memory"};
     Meanings meanings{.problem = found["problem"], .own = found["own"]};
@@ -232,11 +242,10 @@ Meanings parse_with_libclang(const std::string& path, std::string_view source, c
     const pid_t child = fork();
     if (child == 0) parse_and_exit(source, command, ends[1]);
     close(ends[1]);
-    std::FILE* const answer = fdopen(ends[0], "r");
-    Meanings meanings = meanings_in(answer);
-    std::fclose(answer);
+    const std::string text = child > 0 ? read_all(ends[0]) : "";
+    close(ends[0]);
     if (child > 0) waitpid(child, nullptr, 0);
-    return meanings;
+    return meanings_in(text);
 }
 
 }  // namespace viaduct::port
