@@ -15,9 +15,18 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-/// Flags with a value, which is a path for those with an i.
-constexpr std::array<std::string_view, 7> flags_with_values = {"-I", "-isystem", "-iquote", "-idirafter",
-                                                               "-D", "-U",       "-x"};
+/// Flags with a value, which may be a path.
+struct Flag {
+    std::string_view name;
+    bool path = false;
+};
+constexpr std::array<Flag, 7> flags_with_values = {{{"-I", true},
+                                                    {"-isystem", true},
+                                                    {"-iquote", true},
+                                                    {"-idirafter", true},
+                                                    {"-D", false},
+                                                    {"-U", false},
+                                                    {"-x", false}}};
 
 /// The flags of a command that libclang needs, and no others: a command comes with the sources, which may be anybody's.
 Words select(const Words& command, const fs::path& directory) {
@@ -25,9 +34,8 @@ Words select(const Words& command, const fs::path& directory) {
     for (std::size_t i = 0; i < command.size(); ++i) {
         const std::string_view word = command[i];
         if (word.starts_with("-std=")) flags.emplace_back(word);
-        for (const auto name : flags_with_values) {
+        for (const auto& [name, path] : flags_with_values) {
             if (!word.starts_with(name)) continue;
-            const bool path = name == "-I" || name.starts_with("-i");
             std::string value(word.substr(name.size()));
             if (value.empty() && i + 1 < command.size()) value = command[++i];
             flags.emplace_back(name);
