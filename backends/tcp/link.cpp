@@ -106,10 +106,11 @@ Link::~Link() {
     if (const auto port = acceptor_.lock()) port->reserve_descriptor();
 }
 
-Result<std::shared_ptr<software::Link>> Transport::connect(Node& node, const HostAddress& to, std::uint16_t port) {
+Result<std::shared_ptr<software::Link>> Link::connect(Transport& transport, Node& node, const HostAddress& to,
+                                                      std::uint16_t port) {
     auto socket = Socket::connect(node.host(), to, port);
     if (!socket.ok()) return socket.status();
-    auto link = std::make_shared<Link>(*this, node, std::move(*socket), Link::Side::Connects, to, port);
+    auto link = std::make_shared<Link>(transport, node, std::move(*socket), Side::Connects, to, port);
     if (const Status status = node.add(link); !status.ok()) return status;
     link->expect_room(true);
     return std::shared_ptr<software::Link>(std::move(link));

@@ -21,6 +21,10 @@ using software::FrameHeader;
 /// The lock of the node must be held.
 class Link final : public software::Link {
 public:
+    /// See Transport::connect().
+    static Result<std::shared_ptr<software::Link>> connect(Transport& transport, software::Node& node,
+                                                           const HostAddress& to, std::uint16_t port);
+
     /// Takes a socket that a port has accepted. `refuses`: every request, because its descriptor is the reserve of the
     /// port. Throws std::bad_alloc.
     static Result<std::shared_ptr<Link>> accept(Transport& transport, software::Node& node,
@@ -60,7 +64,6 @@ public:
     }
 
 private:
-    friend class Transport;
     enum class State : std::uint8_t {
         Connecting,
         ShakingHands,

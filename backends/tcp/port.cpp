@@ -33,13 +33,13 @@ constexpr int accepts_at_once = 64;
 
 }  // namespace
 
-Result<std::shared_ptr<software::Port>> Transport::listen(software::Node& node, std::uint16_t number) {
+Result<std::shared_ptr<software::Port>> Port::open(Transport& transport, software::Node& node, std::uint16_t number) {
     auto socket = Socket::listen(node.host(), number);
     if (!socket.ok()) {
         log(LogLevel::Info, "tcp: cannot listen at port %u: %s", number, socket.status().where());
         return socket.status();
     }
-    auto port = std::make_shared<Port>(*this, node, number, std::move(*socket));
+    auto port = std::make_shared<Port>(transport, node, number, std::move(*socket));
     if (!port->reserve_) return Status::from_errno(errno, "open of /dev/null");
     if (const Status status = node.agent().watch(port->socket_.get(), port); !status.ok()) return status;
     return std::shared_ptr<software::Port>(std::move(port));

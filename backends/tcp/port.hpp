@@ -16,6 +16,9 @@ class Transport;
 /// The lock of the node must be held.
 class Port final : public software::Port {
 public:
+    /// See Transport::listen().
+    static Result<std::shared_ptr<software::Port>> open(Transport& transport, software::Node& node,
+                                                        std::uint16_t number);
     Port(Transport& transport, software::Node& node, std::uint16_t number, Socket socket) noexcept
         : software::Port(node, number), transport_(transport), socket_(std::move(socket)) {}
     ~Port() override;
@@ -24,7 +27,6 @@ public:
     void reserve_descriptor() noexcept { reserve_ = support::open_reserve(); }
 
 private:
-    friend class Transport;
     void on_readable(int) noexcept override;
     void on_deadline() noexcept override {
         if (!reserve_) reserve_descriptor();

@@ -2,6 +2,8 @@
 #include "backends/tcp/transport.hpp"
 
 #include "backends/support/interfaces.hpp"
+#include "backends/tcp/link.hpp"
+#include "backends/tcp/port.hpp"
 #include "core/base/host_names.hpp"
 
 namespace viaduct::tcp {
@@ -20,6 +22,15 @@ bool Transport::is_of_this_host(const HostAddress& host) const noexcept {
     if (host == host_) return true;
     const auto source = support::source_for(host);
     return source.ok() && (source.value() == host || is_loopback(source.value()));
+}
+
+Result<std::shared_ptr<software::Link>> Transport::connect(software::Node& node, const HostAddress& to,
+                                                           std::uint16_t port) {
+    return Link::connect(*this, node, to, port);
+}
+
+Result<std::shared_ptr<software::Port>> Transport::listen(software::Node& node, std::uint16_t port) {
+    return Port::open(*this, node, port);
 }
 
 }  // namespace viaduct::tcp

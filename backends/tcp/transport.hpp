@@ -21,8 +21,8 @@ public:
     const char* name() const noexcept override { return "tcp"; }
     Status find_route(const HostAddress& to) const noexcept override;
     Result<std::shared_ptr<software::Link>> connect(software::Node& node, const HostAddress& to,
-                                                    std::uint16_t port) override;                       // in link.cpp
-    Result<std::shared_ptr<software::Port>> listen(software::Node& node, std::uint16_t port) override;  // in port.cpp
+                                                    std::uint16_t port) override;
+    Result<std::shared_ptr<software::Port>> listen(software::Node& node, std::uint16_t port) override;
 
     const Policy& policy() const noexcept { return policy_; }
     const TlsContext& tls_context() const noexcept { return tls_context_; }
