@@ -37,8 +37,7 @@ std::optional<Bytes<Capacity>> from_hex(std::string_view text) {
 /// Removes the part before the next '/', which has to be a number, and the '/'.
 std::optional<std::uint32_t> take_number(std::string_view& name) {
     std::uint32_t number = 0;
-    if (!viaduct::take_number(name, number) || !name.starts_with('/')) return std::nullopt;
-    name.remove_prefix(1);
+    if (!viaduct::take_number(name, number) || !take_text(name, "/")) return std::nullopt;
     return number;
 }
 
@@ -176,8 +175,7 @@ std::string peer_name(const Bytes<Address::max_host>& one, const Bytes<Address::
 }
 
 std::optional<ServiceName> parse_service_name(std::string_view name) {
-    if (!name.starts_with(all_sockets)) return std::nullopt;
-    name.remove_prefix(all_sockets.size());
+    if (!take_text(name, all_sockets)) return std::nullopt;
     const auto version = take_number(name);
     const auto user = take_number(name);
     if (!version || !user) return std::nullopt;

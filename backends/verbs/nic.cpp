@@ -48,9 +48,8 @@ bool copies_registered_pages() noexcept {
     std::string_view release = system.release;
     int major = 0;
     int minor = 0;
-    if (!take_number(release, major) || !release.starts_with('.')) return false;
-    release.remove_prefix(1);
-    return take_number(release, minor) && std::pair(major, minor) >= std::pair(5, 13);
+    return take_number(release, major) && take_text(release, ".") && take_number(release, minor) &&
+           std::pair(major, minor) >= std::pair(5, 13);
 }
 
 /// Opens a context of our own. That of the connection manager stays open forever, and a forked child would inherit it.

@@ -22,10 +22,8 @@ constexpr std::uint32_t dat_subtype_mask = 0xffff;
 
 /// Decimal or hexadecimal, with or without a sign.
 std::optional<std::int64_t> parse_number(std::string_view text) {
-    const bool negative = text.starts_with('-');
-    if (negative) text.remove_prefix(1);
-    const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
-    if (hexadecimal) text.remove_prefix(2);
+    const bool negative = take_text(text, "-");
+    const bool hexadecimal = take_text(text, "0x") || take_text(text, "0X");
     const auto number = whole_number<std::int64_t>(text, hexadecimal ? 16 : 10);
     return number && negative ? -*number : number;
 }

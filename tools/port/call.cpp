@@ -9,8 +9,7 @@ namespace viaduct::port {
 namespace {
 
 std::optional<std::uint64_t> number_of(std::string_view text) {
-    const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
-    if (hexadecimal) text.remove_prefix(2);
+    const bool hexadecimal = take_text(text, "0x") || take_text(text, "0X");
     std::uint64_t value = 0;
     if (!take_number(text, value, hexadecimal ? 16 : 10)) return std::nullopt;
     if (text.find_first_not_of("uUlL") != std::string_view::npos) return std::nullopt;  // the suffix
