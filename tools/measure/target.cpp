@@ -32,8 +32,15 @@ Host look_up(const std::string& name, std::size_t size) {
 
 /// 0: it is none.
 unsigned unit_shift(char unit) {
-    const auto place = std::string_view("kmgKMG").find(unit);
-    return place == std::string_view::npos ? 0 : 10 * (static_cast<unsigned>(place) % 3 + 1);
+    switch (unit) {
+        case 'k':
+        case 'K': return 10;
+        case 'm':
+        case 'M': return 20;
+        case 'g':
+        case 'G': return 30;
+        default: return 0;
+    }
 }
 
 std::uint32_t parse_message_size(std::string_view text) {
