@@ -241,3 +241,6 @@ void Device::await_quiet_work_queues() noexcept {
 }
 
 }  // namespace viaduct::loopback
+
+template class viaduct::support::DeviceBase<viaduct::loopback::Device, viaduct::loopback::CompletionQueue,
+                                            viaduct::loopback::SharedReceiveQueue, viaduct::loopback::Endpoint>;

@@ -39,6 +39,13 @@ class Device;
 class Endpoint;
 class SharedReceiveQueue;
 
+}  // namespace viaduct::loopback
+
+extern template class viaduct::support::DeviceBase<viaduct::loopback::Device, viaduct::loopback::CompletionQueue,
+                                                   viaduct::loopback::SharedReceiveQueue, viaduct::loopback::Endpoint>;
+
+namespace viaduct::loopback {
+
 class Device final : public support::DeviceBase<Device, CompletionQueue, SharedReceiveQueue, Endpoint> {
 public:
     static Result<std::unique_ptr<Device>> open(std::uint32_t index, DeviceObserver& observer);

@@ -29,3 +29,6 @@ Result<std::unique_ptr<viaduct::Listener>> Device::listen(const Address& local, 
 }
 
 }  // namespace viaduct::software
+
+template class viaduct::support::DeviceBase<viaduct::software::Device, viaduct::software::CompletionQueue,
+                                            viaduct::software::SharedReceiveQueue, viaduct::software::Endpoint>;

@@ -18,6 +18,13 @@ class SharedReceiveQueue;
 /// What the devices of this directory support: everything.
 DeviceAttributes attributes_of(std::string name, const HostAddress& host);
 
+}  // namespace viaduct::software
+
+extern template class viaduct::support::DeviceBase<viaduct::software::Device, viaduct::software::CompletionQueue,
+                                                   viaduct::software::SharedReceiveQueue, viaduct::software::Endpoint>;
+
+namespace viaduct::software {
+
 class Device final : public support::DeviceBase<Device, CompletionQueue, SharedReceiveQueue, Endpoint> {
 public:
     /// `attributes`: as attributes_of() returns them, or with less.

@@ -122,7 +122,7 @@ inline DeviceAttributes software_attributes(std::string name, const HostAddress&
 ///   - agent(): a Reactor;
 ///   - with_regions(use): calls `use` with its table of regions, a Windows, and what lock that needs;
 ///   - await_servers(): waits until no thread uses a region or window that was removed before this call.
-/// The other types must be complete where its constructor and its destructor are called.
+/// Instantiated where the other types are complete.
 template <class Self, class CompletionQueue, class SharedReceiveQueue, class Endpoint>
 class DeviceBase : public backend::Device {
 public:
