@@ -70,7 +70,7 @@ Connection::Connection(Device& device, unsigned role) noexcept : device_(device)
 Connection::~Connection() {
     end_attempt();
     if (socket_) device_.agent().unwatch(socket_.get());
-    if (registered_) device_.remove_connection(number_);
+    if (numbered_) device_.remove_connection(number_);
 }
 
 Status Connection::connect(const ConnectParameters& parameters) {
@@ -126,12 +126,14 @@ Status Connection::connect_peer() {
 }
 
 Status Connection::make_offer() {
-    if (registered_) return {};
+    if (numbered_) return {};
     auto segment = device_.spare_segment().take();
     if (!segment.ok()) return segment.status();
     mapping_ = std::move(segment->mapping);
     segment_fd_ = std::move(segment->fd);
-    return assign(owner_);
+    if (const Status status = take_number(); !status.ok()) return status;
+    device_.add_connection(self());
+    return {};
 }
 
 /// Called right after the socket was connected, because that wakes the listener.
@@ -399,7 +401,7 @@ void Connection::finish(const ConnectionEvent& event) noexcept {
 
 void Connection::abandon() noexcept {
     owner_->mutex.assume_held();  // by the endpoint, which calls this
-    if (registered_ && !advance(wire::Handshake::Offered, wire::Handshake::Abandoned) &&
+    if (numbered_ && !advance(wire::Handshake::Offered, wire::Handshake::Abandoned) &&
         !advance(wire::Handshake::Taken, wire::Handshake::Abandoned))
         close(true);  // accepted at the same time: the peer sees a disconnect
     owner_->endpoint->withdraw_credits();

@@ -18,13 +18,12 @@ Result<std::shared_ptr<Connection>> Connection::take(Device& device, const Uniqu
     return connection;
 }
 
-Status Connection::assign(std::shared_ptr<EndpointRef> owner) {
-    owner_ = std::move(owner);
-    if (registered_) return {};
-    auto number = device_.add_connection(self());
+Status Connection::take_number() {
+    if (numbered_) return {};
+    auto number = device_.take_number();
     if (!number.ok()) return number.status();
     number_ = *number;
-    registered_ = true;
+    numbered_ = true;
     return {};
 }
 
@@ -40,9 +39,11 @@ Status Connection::set_peer(const Handshake& handshake, std::span<UniqueFd> desc
     return {};
 }
 
-Status Connection::open(UniqueSocket& socket) {
+Status Connection::open(UniqueSocket& socket, std::shared_ptr<EndpointRef> owner) {
+    owner_ = std::move(owner);
     if (const Status status = device_.agent().watch(socket.get(), shared_from_this()); !status.ok()) return status;
     socket_ = std::move(socket);
+    device_.add_connection(self());
     return {};
 }
 

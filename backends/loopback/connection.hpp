@@ -44,16 +44,17 @@ public:
 
     // ---- Setup ----
 
-    /// Assigns the connection to its endpoint and gives it a number on the doorbell boards.
-    Status assign(std::shared_ptr<EndpointRef> owner);
+    /// Gives the connection a number on the doorbell boards, unless it has one.
+    Status take_number();
 
     /// Identifies the peer by its handshake and its process, and takes the descriptors. InvalidParameter: they are
     /// invalid.
     Status set_peer(const Handshake& handshake, std::span<UniqueFd> descriptors, pid_t process);
 
-    /// Makes the agent watch the socket and takes ownership of it; on failure the caller keeps it. The caller holds the
-    /// owner's mutex, so the agent waits until the endpoint is ready.
-    Status open(UniqueSocket& socket);
+    /// Assigns the connection to its endpoint, makes the agent watch the socket, and takes ownership of it. On failure,
+    /// the caller keeps it, and the agent cannot find the connection, which may be assigned to another endpoint. The
+    /// caller holds the owner's mutex, so the agent waits until the endpoint is ready.
+    Status open(UniqueSocket& socket, std::shared_ptr<EndpointRef> owner);
 
     /// SystemError: the peer is gone. The socket reports that as well.
     Status send(const HandshakeMessage& message, std::span<const int> descriptors) noexcept {
@@ -170,7 +171,7 @@ private:
     const unsigned role_;               // 0: requester, 1: acceptor
     std::unique_ptr<Attempt> attempt_;  // null: it has ended, or there was none
     std::uint32_t number_ = 0;
-    bool registered_ = false;
+    bool numbered_ = false;
     UniqueFd segment_fd_;
     Mapping mapping_;
     UniqueSocket socket_;

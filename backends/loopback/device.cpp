@@ -114,19 +114,18 @@ std::uint64_t Device::bytes_mapped_of(pid_t process) noexcept {
     return bytes;
 }
 
-Result<std::uint32_t> Device::add_connection(const std::shared_ptr<Connection>& connection) {
+Result<std::uint32_t> Device::take_number() {
     const LockGuard lock(mutex_);
     if (!free_numbers_.empty()) {
         const std::uint32_t number = free_numbers_.back();
         free_numbers_.pop_back();
-        connections_[number] = connection;
         return number;
     }
     if (connections_.size() == wire::max_connections) return Status(Code::NoResources, "all connections are in use");
     const std::size_t count = connections_.size() + 1;
     if (free_numbers_.capacity() < count) free_numbers_.reserve(2 * count);  // remove_connection() does not allocate
     watch_.resize(count, Watch::None);
-    connections_.push_back(connection);
+    connections_.emplace_back();
     return static_cast<std::uint32_t>(connections_.size() - 1);
 }
 

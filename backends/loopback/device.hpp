@@ -77,7 +77,12 @@ public:
     void peer_died(const Peer& peer) noexcept;
 
     /// Assigns connections their numbers on the doorbell boards. NoResources: all numbers are in use.
-    Result<std::uint32_t> add_connection(const std::shared_ptr<Connection>& connection);
+    Result<std::uint32_t> take_number();
+    /// Allows the agent to find a connection by its number.
+    void add_connection(const std::shared_ptr<Connection>& connection) noexcept {
+        const LockGuard lock(mutex_);
+        connections_[connection->number()] = connection;
+    }
     void remove_connection(std::uint32_t number) noexcept {
         const LockGuard lock(mutex_);
         connections_[number].reset();

@@ -77,14 +77,15 @@ Status ConnectionRequest::accept(backend::Endpoint& endpoint, const PrivateData&
 Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& private_data,
                                         const ConnectionEvent& established) {
     if (connection_ == nullptr) return {Code::TimedOut, "the request was already answered"};
-    if (const Status status = connection_->assign(endpoint.ref()); !status.ok()) return status;
+    if (const Status status = connection_->take_number(); !status.ok()) return status;
     HandshakeMessage message = make_handshake(MessageType::Accepted, connection_->instance_info(endpoint),
                                               endpoint.attributes(), private_data);
     set_bytes(message.local_service, answered_by_.span());
     auto handed = connection_->descriptors_for(connection_->peer().process());
     if (!handed.ok()) return handed.status();
-    const bool gone = has_hung_up(socket_.get()) || connection_->peer().is_gone();
-    if (const Status status = connection_->open(socket_); !status.ok()) return status;
+    const bool hung_up = has_hung_up(socket_.get());
+    if (const Status status = connection_->open(socket_, endpoint.ref()); !status.ok()) return status;
+    const bool gone = hung_up || connection_->peer().is_gone();  // if it is gone later, the agent ends the connection
     endpoint.advertise(*connection_);
     if (gone || !connection_->advance(wire::Handshake::Taken, wire::Handshake::Accepted)) {
         endpoint.withdraw_credits();

@@ -14,6 +14,7 @@
 
 #include "tests/contract/backends.hpp"
 #include "tests/contract/two_processes.hpp"
+#include "tests/support/descriptors.hpp"
 
 using namespace viaduct;
 using namespace viaduct::testing;
@@ -151,9 +152,13 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses,
             wire.await();
             require(setrlimit(RLIMIT_NOFILE, &usual) == 0, "setrlimit");
         }
-        Port port(node);
+        Port first(node);
+        Port second(node);
         wire.notify();
-        accept_on(port, *listener);
+        const auto request = next_request(*listener);
+        const Status accepted = without_descriptors([&] { return first.endpoint->accept(*request, {}); });
+        require(accepted.ok() || accepted.code() == Code::NoResources, "the request can still be accepted");
+        if (!accepted.ok()) accept(second, *request);
         wire.await();
     };
     const auto client = [&](Wire& wire) {
