@@ -34,7 +34,7 @@ Result<AsyncEvent> Device::next_event() noexcept {
 }
 
 Result<AsyncEvent> Device::next_event(const Deadline& deadline) {
-    return take_when_readable(fd(), deadline, device_->event_poller(), [this] { return next_event(); });
+    return take_when_readable(*this, deadline, device_->event_poller(), [this] { return next_event(); });
 }
 
 DeviceCounters Device::counters() const {
@@ -108,7 +108,7 @@ Result<std::shared_ptr<Device>> open_device(backend::Provider& provider, std::ui
 
 Result<Owned<ConnectionRequest>> Listener::next_request(const Deadline& deadline) {
     EventPoller idle;
-    return take_when_readable(fd(), deadline, idle, [this] { return next_request(); });
+    return take_when_readable(*this, deadline, idle, [this] { return next_request(); });
 }
 
 Result<std::unique_ptr<Listener>> Device::listen(const Address& local, Sharing sharing) {

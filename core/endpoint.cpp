@@ -146,7 +146,7 @@ Result<ConnectionEvent> Endpoint::next_event() noexcept {
 }
 
 Result<ConnectionEvent> Endpoint::next_event(const Deadline& deadline) {
-    return take_when_readable(fd(), deadline, Internals::poller(owner_), [this] { return next_event(); });
+    return take_when_readable(*this, deadline, Internals::poller(owner_), [this] { return next_event(); });
 }
 
 /// What is left of the last connection or attempt.

@@ -105,7 +105,7 @@ RegisteredListener::RegisteredListener(std::unique_ptr<Listener> listener, Devic
 }
 
 Result<Owned<ConnectionRequest>> RegisteredListener::next_request(const Deadline& deadline) {
-    return take_when_readable(fd(), deadline, poller_, [this] { return next_request(); });
+    return take_when_readable(*this, deadline, poller_, [this] { return next_request(); });
 }
 
 RegisteredListener::~RegisteredListener() { Registry::instance().remove(*this); }

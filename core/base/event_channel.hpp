@@ -56,14 +56,15 @@ public:
 VIADUCT_EXPORT Status await_readable_soon(int fd, EventPoller& poller);
 VIADUCT_EXPORT bool await_readable_soon(int fd, const Deadline& deadline, EventPoller& poller);
 
-/// Calls `take`, which returns a Result, until it returns something else than WouldBlock; sleeps in between until the
-/// descriptor is readable. Continues after a signal. TimedOut: the deadline has passed. NoResources: there is no
-/// descriptor.
-auto take_when_readable(int fd, const Deadline& deadline, EventPoller& poller, auto take) -> decltype(take()) {
+/// Calls `take`, which returns a Result, until it returns something else than WouldBlock; sleeps in between until
+/// `source.fd()`, which is called only then, is readable. Continues after a signal. TimedOut: the deadline has passed.
+/// NoResources: there is no descriptor.
+auto take_when_readable(auto& source, const Deadline& deadline, EventPoller& poller, auto take) -> decltype(take()) {
     while (true) {
         auto taken = take();
         if (taken.status().code() != Code::WouldBlock) return taken;
         if (deadline.passed()) return Status(Code::TimedOut, "nothing came before the deadline");
+        const int fd = source.fd();
         if (fd < 0) return Status(Code::NoResources, "no descriptor could be created to wait with");
         (void)await_readable_soon(fd, deadline, poller);
     }

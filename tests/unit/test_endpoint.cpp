@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The state of the core's endpoint, which follows calls and events of the backend.
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
@@ -292,8 +294,15 @@ TEST_CASE("endpoint: without an observer, it keeps its events, and those of one 
     const auto listener = node.listen("service");
     const auto deadline = Deadline::after(std::chrono::seconds(10));
     const auto readable = [](Endpoint& endpoint) { return await_readable(endpoint.fd(), Deadline::now()); };
+    const auto next_descriptor = [] {
+        const int next = dup(STDOUT_FILENO);
+        close(next);
+        return next;
+    };
+    const int unused = next_descriptor();
     CHECK(client->next_event().status().code() == Code::WouldBlock);
     CHECK(client->next_event(Deadline::now()).status().code() == Code::TimedOut);
+    CHECK(next_descriptor() == unused);  // they do not sleep, so they need none
     CHECK(listener->next_request(Deadline::now()).status().code() == Code::TimedOut);
 
     for (int round = 0; round < 3; ++round) {
