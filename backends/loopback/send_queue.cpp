@@ -358,7 +358,7 @@ CompletionCode SendQueue::refusal() const noexcept { return fault_code(ring_.fau
 /// Reports whether the request that the peer has refused is complete, as messages are that need no confirmation. Then
 /// it is not the one that is under way.
 bool SendQueue::is_refused_one_complete() noexcept {
-    return executed_.empty() && !entries_.empty() && !ring_.is_fault_since(entries_.front().first_slot);
+    return executed_.empty() && (entries_.empty() || !ring_.is_fault_since(entries_.front().first_slot));
 }
 
 void SendQueue::detach(CompletionCode in_flight) noexcept {
@@ -368,6 +368,7 @@ void SendQueue::detach(CompletionCode in_flight) noexcept {
         read_consumed();
         retire();
         if (refused != CompletionCode::Success && is_refused_one_complete()) {
+            if (!endpoint_.is_breaking()) refusals_.add();  // otherwise this side may have refused and counted it
             refused = CompletionCode::Success;
             in_flight = CompletionCode::Flushed;
         }

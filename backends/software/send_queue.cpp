@@ -107,6 +107,7 @@ void SendQueue::detach(CompletionCode in_flight, CompletionCode refused) noexcep
     if (connection_ != nullptr) {
         retire();
         if (refused != CompletionCode::Success && !connection_->is_executed(completed_)) {
+            refusals_.add();
             refused = CompletionCode::Success;
             in_flight = CompletionCode::Flushed;
         }

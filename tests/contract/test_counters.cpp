@@ -96,6 +96,18 @@ TEST_CASE_METHOD(EveryBackend, "counters: refusals") {
     CHECK(pair.client.sent().code != CompletionCode::Success);
     CHECK(pair.client.endpoint->counters().refusals == 1);
     if (backend.name == "loopback") CHECK(messages(pair.client, CountedOperation::RdmaWrite) == 0);
+
+    // A message that is complete before the peer refuses it.
+    Connection silent(near, far,
+                      {.reliability = Reliability::ReliableDelivery,
+                       .receiver_not_ready = ReceiverNotReady::Break,
+                       .refused_write = RefusedWrite::Silent});
+    Buffer target(far, 8);
+    silent.server.post(receive_of(2, target.sge()));
+    silent.client.post(send_of(3, source.sge()));
+    CHECK(silent.client.sent().code == CompletionCode::Success);
+    CHECK(silent.client.lost());
+    CHECK(silent.client.endpoint->counters().refusals == 1);
 }
 
 TEST_CASE_METHOD(EveryBackend, "counters: the device adds up its endpoints, also those that are gone") {
