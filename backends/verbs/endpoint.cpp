@@ -64,7 +64,7 @@ Status Endpoint::modify(const EndpointAttributes& attributes, const backend::Pro
     if (state_ != State::Idle && state_ != State::Broken) return {Code::InvalidState, "the endpoint is connected"};
     const EndpointAttributes old_attributes = std::exchange(attributes_, attributes);
     const ProtectionDomain* old_domain = std::exchange(domain_, static_cast<const ProtectionDomain*>(&domain));
-    const bool other_kind = (old_attributes.reliability == Reliability::Unreliable) == reliable();
+    const bool other_kind = (old_attributes.reliability == Reliability::Unreliable) == is_reliable();
     if (old_domain != domain_ || other_kind) {
         if (const Status status = renew_queue_pair(); !status.ok()) {
             attributes_ = old_attributes;
@@ -85,7 +85,7 @@ Status Endpoint::renew_queue_pair() noexcept {
                                     .send_depth = send_.depth(),
                                     .receive_depth = receive_.depth(),
                                     .max_sges = send_.max_sges(),
-                                    .reliable = reliable()});
+                                    .reliable = is_reliable()});
     if (!fresh.ok()) return fresh.status();
     const std::uint32_t number = fresh->number();
     const Status known = support::guarded([&]() -> Status {
@@ -125,7 +125,7 @@ Status Endpoint::activate(const rdma_conn_param& peer, std::uint8_t reads_reques
                                 .reads_served = at_most(nic().limits().max_qp_rd_atom, peer.responder_resources),
                                 .reads_requested = reads_requested};
     const Translation translation{.silent = !support::reports_refusals(attributes_),
-                                  .reliable = reliable(),
+                                  .reliable = is_reliable(),
                                   .domain = domain_,
                                   .invalidated = nic().invalidated_flags()};
     const LockGuard send_lock(send_.mutex());

@@ -89,7 +89,7 @@ private:
     /// The consumer's view. A connection is established when the request is accepted, even if the peer has not
     /// confirmed.
     bool is_established() const noexcept { return state_ == State::Connected || state_ == State::Accepting; }
-    bool reliable() const noexcept { return attributes_.reliability != Reliability::Unreliable; }
+    bool is_reliable() const noexcept { return attributes_.reliability != Reliability::Unreliable; }
     Status renew_queue_pair() noexcept;
     Status have_queue_pair() noexcept { return queue_pair_ ? Status() : renew_queue_pair(); }
     void drop_queue_pair() noexcept;
