@@ -270,15 +270,15 @@ private:
                 .with_immediate = notifies(request)};
     }
 
-    /// Completes a request that was not answered when the connection ended. The program may not want to be told that
-    /// the peer has refused it; see RefusedWrite.
+    /// Completes a request that was not answered when the connection ended. The program may not want to be told why;
+    /// see RefusedWrite.
     void give_up(ExecutedSend executed, CompletionCode code) noexcept {
         const bool refused = is_refusal(code);
         const bool sends =
             executed.operation == CompletedOperation::Send || executed.operation == CompletedOperation::RdmaWrite;
         if (refused) refusals_.add();
-        const bool silent = refused && sends && !reports_refusals(queue().endpoint().attributes());
-        executed.code = silent ? CompletionCode::Success : code;
+        const bool silent = sends && !reports_refusals(queue().endpoint().attributes());
+        executed.code = !silent ? code : refused ? CompletionCode::Success : CompletionCode::Flushed;
         if (refused && wants_reasons()) tell(executed.operation, executed.code, executed.context, words_of_peer(code));
         if (executed.code != CompletionCode::Success) executed.bytes = 0;
         complete(executed);

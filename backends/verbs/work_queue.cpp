@@ -185,9 +185,10 @@ CompletionCode WorkQueue::code_of_receive(const Slot& slot, const ibv_wc& result
 
 void WorkQueue::describe(const Slot& slot, const ibv_wc& result, CompletionCode code, Completion& completion) noexcept {
     if (kind_ == QueueKind::Send && support::is_refusal(code)) refusals_.add();
-    if (kind_ == QueueKind::Send && translation_.silent && support::is_refusal(code) &&
-        !is_answered(slot.completion.operation))
-        code = CompletionCode::Success;
+    if (kind_ == QueueKind::Send && translation_.silent && !is_answered(slot.completion.operation)) {
+        if (support::is_refusal(code)) code = CompletionCode::Success;
+        if (code == CompletionCode::Transport && code != slot.fault) code = CompletionCode::Flushed;
+    }
     completion = slot.completion;
     if (result.status != IBV_WC_SUCCESS && result.status != IBV_WC_WR_FLUSH_ERR &&
         slot.fault == CompletionCode::Success)

@@ -45,7 +45,7 @@ struct Slot {
 };
 
 struct Translation {
-    bool silent = false;   ///< failures at the peer are reported to the initiator as success
+    bool silent = false;   ///< requests that the peer refuses succeed; see RefusedWrite
     bool reliable = true;  ///< an error of the consumer ends the connection, like an error of the hardware
     const ProtectionDomain* domain = nullptr;
     unsigned invalidated = IBV_WC_WITH_INV;  ///< the hardware's flag for a message that has invalidated a window

@@ -32,7 +32,9 @@ enum class ReceiverNotReady : std::uint8_t {
 /// ReliableReception the error is always reported.)
 enum class RefusedWrite : std::uint8_t {
     Reported,  ///< with RemoteProtection, RemoteOperation or RemoteLength (DAT, librpma)
-    Silent,    ///< as if the data had arrived; only the target gets the error (VIPL)
+    /// As if the data had arrived; only the target gets the error. One that is under way when the connection breaks
+    /// completes with Flushed, not Transport (VIPL; guide, section 5.2, Transport Error).
+    Silent,
 };
 
 /// Who may use a window.
