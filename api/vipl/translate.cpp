@@ -34,9 +34,8 @@ VIP_RETURN result_of(const ConnectionEvent& event) noexcept {
         case ConnectionEventKind::TimedOut: return VIP_TIMEOUT;
         case ConnectionEventKind::Conflict: return to_return(event.reason);
         case ConnectionEventKind::Unreachable:
-            return event.reason == Code::NoResources ? VIP_ERROR_RESOURCE : VIP_NOT_REACHABLE;
         case ConnectionEventKind::Disconnected:
-        case ConnectionEventKind::Lost: return VIP_NOT_REACHABLE;
+        case ConnectionEventKind::Lost: return event.reason == Code::Ok ? VIP_NOT_REACHABLE : to_return(event.reason);
     }
     return VIP_ERROR_RESOURCE;
 }

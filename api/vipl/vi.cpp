@@ -346,7 +346,9 @@ void Vi::disconnect() noexcept {
 
 void Vi::break_off() noexcept {
     Internals::fail(*endpoint_);
-    attempt.settle({.kind = ConnectionEventKind::Lost});
+    attempt.settle({.kind = ConnectionEventKind::Lost,
+                    .reason = Code::InvalidState,
+                    .why = "the VI entered the Error state during the request"});
 }
 
 void Vi::fail() noexcept {

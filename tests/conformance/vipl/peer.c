@@ -268,6 +268,19 @@ TEST(done_tells_not_done_and_then_the_result) {
     CHECK_EQ(state_of(pair.client), VIP_STATE_CONNECTED);
 }
 
+TEST(an_error_of_the_vi_ends_a_request) {
+    VIP_RETURN (*const results[])(Endpoint *) = {done_of, result_of};
+    for (int i = 0; i < 2; ++i) {
+        Endpoint *end = opened();
+        post_request(end, end, VIP_INFINITE);
+        VIP_DESCRIPTOR *misaligned = (VIP_DESCRIPTOR *)(void *)((char *)recv_descriptor(end, 0) + 8);
+        CHECK_RC(VipPostRecv(end->vi, misaligned, end->handle), VIP_SUCCESS);
+        CHECK_RC(results[i](end), VIP_INVALID_STATE);
+        CHECK_EQ(state_of(end), VIP_STATE_ERROR);
+        await_error(end, VIP_ERROR_POST_DESC);
+    }
+}
+
 TEST(done_tells_a_timeout) {
     Endpoint *end = opened();
     VIP_RETURN rc;
