@@ -35,7 +35,7 @@ enum class SlotKind : std::uint8_t {
                      ///< mapped
     NoticeAborted,   ///< an RDMA write with immediate data was aborted for the same reason
     WriteAborted,    ///< likewise, without immediate data
-    NoReceive,       ///< a message for which no receive was posted
+    NoReceive,       ///< a message or, with the flag `immediate`, a write for which no receive was posted
     WriteRefused,    ///< the target's protection refused an RDMA write without immediate data
     ReadRefused,
     AgentWrite,     ///< the target copies from the area into its region

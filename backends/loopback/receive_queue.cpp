@@ -352,7 +352,8 @@ bool ReceiveQueue::have_receive() noexcept {
         case SlotKind::RefusedNotice: return consume_notice(arrival);
         case SlotKind::NoReceive:
             // On reliable levels the sender breaks the connection, and its hang-up follows this slot.
-            return endpoint_.missed_receive(CompletedOperation::Receive);
+            return endpoint_.missed_receive(arrival.with_immediate ? CompletedOperation::ReceiveRdmaWrite
+                                                                   : CompletedOperation::Receive);
         case SlotKind::WriteAborted:
             return endpoint_.raise(AsyncEventKind::RemoteWriteAborted, CompletedOperation::RdmaWrite);
         case SlotKind::WriteRefused:

@@ -411,7 +411,8 @@ SendQueue::Outcome SendQueue::refuse(Operation& operation) noexcept {
 /// The peer has posted no receive (guide, section 3.8.1, Receive Queue Empty).
 SendQueue::Outcome SendQueue::finish_without_receive(Operation& operation) noexcept {
     if (!may_fail()) return Outcome::Blocked;
-    ring_.publish(ring_.next(), SlotKind::NoReceive, 0, 0, 0);
+    const bool writes = operation.request.opcode == Opcode::RdmaWrite;
+    ring_.publish(ring_.next(), SlotKind::NoReceive, writes ? wire::slot_flags::immediate : 0, 0, 0);
     ring_.ring();
     const CompletionCode code =
         support::reports_refusals(endpoint_.attributes()) ? CompletionCode::RemoteOperation : CompletionCode::Success;
