@@ -2,12 +2,15 @@
 #include "api/udat/registry/registry.hpp"
 
 #include <dlfcn.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <filesystem>
 #include <system_error>
 
+#include "core/base/unique_fd.hpp"
 #include "core/log.hpp"
 
 namespace viaduct::dat {
@@ -63,12 +66,19 @@ void* open_library(const std::string& name) {
     return dlopen(name.c_str(), RTLD_NOW);
 }
 
+/// Throws std::system_error if no descriptor is left, which dlopen(3) tells only in words.
+void require_descriptor() {
+    if (const UniqueFd another(eventfd(0, EFD_CLOEXEC)); !another)
+        throw std::system_error(errno, std::generic_category());
+}
+
 }  // namespace
 
 std::unique_ptr<Library> Library::load(const Entry& entry) {
     void* const library = open_library(entry.library);
     if (library == nullptr) {
         log(LogLevel::Warning, "cannot load the provider of %s: %s", entry.offer.ia_name.c_str(), dlerror());
+        require_descriptor();  // the library may exist
         return nullptr;
     }
     const auto init = function_of<DAT_PROVIDER_INIT_FUNC>(library, DAT_PROVIDER_INIT_FUNC_STR);

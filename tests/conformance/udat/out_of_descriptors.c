@@ -25,8 +25,7 @@ static DAT_RETURN make_ia(void) {
 }
 static void unmake_ia(void) { CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG)); }
 
-/* Without a descriptor the library of the provider could not be loaded, which is DAT_PROVIDER_NOT_FOUND: it is loaded
- * before. */
+/* The library of the provider is loaded before. */
 TEST(ia_open) {
     if (!on_loopback()) skip("libibverbs does not survive it");
     DAT_IA_HANDLE first = open_ia(NULL);
@@ -62,6 +61,18 @@ TEST(registry_list_providers__of_the_file) {
     CHECK_RC(opened, DAT_INSUFFICIENT_RESOURCES);
     CHECK_OK(again);
     CHECK(strcmp(provider.ia_name, "first") == 0);
+}
+
+/* Neither is the library of the provider. */
+TEST(ia_open__loads_the_provider) {
+    if (!on_loopback()) skip("libibverbs does not survive it");
+    CHECK_OK(list_providers());
+    leave_descriptors(0);
+    const DAT_RETURN rc = make_ia();
+    give_descriptors_back();
+    CHECK_RC(rc, DAT_INSUFFICIENT_RESOURCES);
+    CHECK_OK(make_ia());
+    unmake_ia();
 }
 
 static DAT_RETURN make_evd(void) { return dat_evd_create(ia, 64, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd); }
