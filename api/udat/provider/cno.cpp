@@ -85,12 +85,18 @@ int Cno::make_fd(Waiters& waiters) {
     return waiters.epoll = made.release();
 }
 
-int Cno::fd() noexcept try {
-    const int made = make_fd(consumers_);
-    exposes_fd_ = true;
+int Cno::fd_of(Waiters& waiters) noexcept {
+    try {
+        return make_fd(waiters);
+    } catch (const std::exception&) {
+        return -1;
+    }
+}
+
+int Cno::fd() noexcept {
+    const int made = fd_of(consumers_);
+    if (made >= 0) exposes_fd_ = true;
     return made;
-} catch (const std::exception&) {
-    return -1;
 }
 
 void Cno::attach(Evd& evd) {
@@ -178,20 +184,19 @@ DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) {
     return result == left ? success : result;
 }
 
-DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd) try {
+/// If no descriptor can wake the thread, it polls periodically.
+DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd) {
     const WaitScope scope(*this, waiters);
     evd = DAT_HANDLE_NULL;
     while (true) {
         if (take(waiters, evd) || scope.is_released()) return success;
         if (waiters.closed) return left;
         if (deadline.passed()) return error(DAT_QUEUE_EMPTY);
-        const int source = make_fd(waiters);
-        const Woken woken = sleep_until_readable({&source, 1}, deadline);
+        const int source = fd_of(waiters);
+        const Woken woken = sleep_until_ready({&source, 1}, deadline);
         if (woken == Woken::Signal) return error(DAT_INTERRUPTED_CALL);
         if (woken == Woken::Closed) return left;
     }
-} catch (const std::exception& problem) {
-    return failed(error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY), problem.what());
 }
 
 // ---- The proxy agent ----------------------------------------------------------------------------------------------

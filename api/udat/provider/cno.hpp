@@ -80,6 +80,7 @@ private:
     class WaitScope;
 
     int make_fd(Waiters& waiters);
+    int fd_of(Waiters& waiters) noexcept;
     DAT_RETURN await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd);
     bool take(Waiters& waiters, DAT_HANDLE& evd) noexcept;
     bool take_trigger(Waiters& waiters, DAT_HANDLE& evd) noexcept;

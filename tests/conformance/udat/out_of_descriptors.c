@@ -150,6 +150,26 @@ TEST(evd_wait__needs_none) {
     side_close(side);
 }
 
+TEST(cno_wait__for_the_first_time) {
+    DAT_EVD_HANDLE found;
+    DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
+    ia = open_ia(NULL);
+    CHECK_OK(dat_cno_create(ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+    CHECK_OK(dat_evd_create(ia, 8, cno, DAT_EVD_SOFTWARE_FLAG, &evd));
+    leave_descriptors(0);
+    const DAT_RETURN late = dat_cno_wait(cno, SHORT_US, &found);
+    const DAT_RETURN posted = dat_evd_post_se(evd, &event);
+    const DAT_RETURN rc = dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &found);
+    give_descriptors_back();
+    CHECK_RC(late, DAT_QUEUE_EMPTY);
+    CHECK_OK(posted);
+    CHECK_OK(rc);
+    CHECK(found == evd);
+    unmake_evd();
+    unmake_cno();
+    unmake_ia();
+}
+
 static void *wait_for_ever(void *result) {
     DAT_EVENT event;
     DAT_COUNT more;
