@@ -132,7 +132,8 @@ public:
     Status connect(const ConnectParameters& parameters) noexcept;
 
     /// Accepts a request. The event Established is there before the call returns. InvalidState: not Unconnected; the
-    /// request can still be accepted. TimedOut: the peer has given up.
+    /// request can still be accepted. TimedOut: the peer has given up. NoResources: the call can be repeated, and then
+    /// returns TimedOut if the device had begun to answer the peer.
     Status accept(ConnectionRequest& request, const PrivateData& private_data = {}) noexcept;
 
     /// Ends the connection or the attempt to connect, completes all posted requests as Flushed, and leaves the endpoint
