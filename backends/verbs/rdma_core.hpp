@@ -18,7 +18,7 @@
     DO(ibv_destroy_comp_channel) DO(ibv_destroy_cq) DO(ibv_destroy_qp) DO(ibv_destroy_srq) DO(ibv_event_type_str) \
     DO(ibv_fork_init) DO(ibv_free_device_list) DO(ibv_get_async_event) DO(ibv_get_cq_event) DO(ibv_get_device_list) \
     DO(ibv_get_device_name) DO(ibv_modify_qp) DO(ibv_modify_srq) DO(ibv_open_device) DO(ibv_query_device) \
-    DO(ibv_query_port) DO(ibv_query_qp) DO(ibv_query_srq) DO(ibv_reg_mr) DO(ibv_rereg_mr) DO(ibv_resize_cq) \
+    DO(ibv_query_port) DO(ibv_query_qp) DO(ibv_query_srq) DO(ibv_reg_mr) DO(ibv_resize_cq) \
     DO(ibv_wc_status_str)
 #define VIADUCT_LIBRDMACM(DO) \
     DO(rdma_accept) DO(rdma_ack_cm_event) DO(rdma_bind_addr) DO(rdma_connect) DO(rdma_create_event_channel) \

@@ -144,24 +144,15 @@ RegionTable::Entry MemoryRegion::describe(const ProtectionDomain& domain, Access
             .sealed = hardware_writes && !access.local_write};
 }
 
-bool MemoryRegion::change_in_place(const ProtectionDomain& domain, int flags) noexcept {
-    int what = IBV_REREG_MR_CHANGE_ACCESS;
-    if (region_->pd != domain.get()) what |= IBV_REREG_MR_CHANGE_PD;
-    // If the change fails halfway, the region is invalid and a new registration replaces it.
-    return ibv_rereg_mr(region_.get(), what, domain.get(), nullptr, 0, flags) == 0;
-}
-
 Status MemoryRegion::modify(const backend::ProtectionDomain& domain, Access access) noexcept {
     return support::guarded([&]() -> Status {
         const auto& wanted = static_cast<const ProtectionDomain&>(domain);
         const std::uint32_t old_key = key();
         int flags = flags_of(access, *nic_);
-        RegionOwner old;  // until the table has forgotten its key, which another region can have afterwards
-        if (!change_in_place(wanted, flags)) {
-            auto fresh = register_pages(wanted.get(), region_->addr, region_->length, flags);
-            if (!fresh.ok()) return fresh.status();
-            old = std::exchange(region_, std::move(*fresh));
-        }
+        auto fresh = register_pages(wanted.get(), region_->addr, region_->length, flags);
+        if (!fresh.ok()) return fresh.status();
+        // Until the table has forgotten its key, which another region can have afterwards.
+        const RegionOwner old = std::exchange(region_, std::move(*fresh));
         nic_->regions().replace(old_key, key(), describe(wanted, access, flags));
         return {};
     });

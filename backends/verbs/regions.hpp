@@ -131,7 +131,8 @@ public:
     std::uint32_t key() const noexcept override { return key_of(*region_); }
     ibv_mr* get() const noexcept { return region_.get(); }
 
-    /// Devices that cannot change a region in place register it again, which also changes its key.
+    /// Registers the memory again, which also changes the key. A change in place may leave an invalid region if it
+    /// fails, and does not find out whether pages have become writable that were registered without that right.
     Status modify(const backend::ProtectionDomain& domain, Access access) noexcept override;
 
 private:
@@ -139,7 +140,6 @@ private:
         : nic_(std::move(nic)), region_(std::move(region)) {}
 
     static std::uint32_t key_of(const ibv_mr& region) noexcept { return region.rkey != 0 ? region.rkey : region.lkey; }
-    bool change_in_place(const ProtectionDomain& domain, int flags) noexcept;
     RegionTable::Entry describe(const ProtectionDomain& domain, Access access, int flags) const noexcept;
 
     std::shared_ptr<Nic> nic_;
