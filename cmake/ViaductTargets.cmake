@@ -28,10 +28,14 @@ function(viaduct_constants name)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${script} ${inputs})
 endfunction()
 
-# The data path crosses several files; link-time optimization lets the compiler see it whole. Its loops are over a piece
-# or two: what -O3 does to them makes them larger and no faster. Nor are files compiled as one in a release: what is
-# inlined where changes then, and costs each call some ten instructions. Fields are copied one by one: vectors of them
-# take more instructions to build (docs/adr/0014-fields-apart.md tells what else they cost).
+# Loops are over a piece or two: what -O3 does to them makes them larger and no faster. Fields are copied one by one:
+# vectors of them take more instructions to build (docs/adr/0014-fields-apart.md tells what else they cost).
+function(viaduct_optimize target)
+  target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-O2;-fno-tree-slp-vectorize>")
+endfunction()
+
+# The data path crosses several files; link-time optimization lets the compiler see it whole. Its files are not compiled
+# as one in a release: what is inlined where changes then, and costs each call some ten instructions.
 include(CheckIPOSupported)
 check_ipo_supported(RESULT VIADUCT_HAS_IPO LANGUAGES CXX)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -44,7 +48,7 @@ set(viaduct_std_headers <algorithm> <array> <atomic> <chrono> <condition_variabl
     <memory> <mutex> <optional> <span> <string> <string_view> <thread> <unordered_map> <utility> <vector>)
 
 function(viaduct_optimize_whole target)
-  target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-O2;-fno-tree-slp-vectorize>")
+  viaduct_optimize(${target})
   set_property(TARGET ${target} PROPERTY INTERPROCEDURAL_OPTIMIZATION_RELEASE ${VIADUCT_HAS_IPO})
   if(CMAKE_BUILD_TYPE STREQUAL Release)
     set_property(TARGET ${target} PROPERTY UNITY_BUILD OFF)
