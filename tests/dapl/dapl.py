@@ -220,7 +220,7 @@ TRANSACTIONS = (
     "-V -P -t 3 -w 2 client RW 4096 1 server RR 4096 2 client RR 1024 4 server RW 300000 client SR server SR",
 )
 PERFORMANCES = ("-m b -p 1 RW 4096", "-m p -p 10 RW 4096 2", "-m b -p 10 RR 4096", "-m p -p 1 RR 65536 2")
-LOOPBACK_TRANSACTIONS = ("-V -t 8 -w 16 client SR server SR client RW server RR",
+LOOPBACK_TRANSACTIONS = ("-V -i 200 -t 8 -w 16 client SR server SR client RW server RR",
                          "-V -i 20 client RW 4000000 4 server RR 4000000 4")
 LOOPBACK_PERFORMANCES = ("-m p -p 1 RW 65536", "-m b -p 10 RW 1", "-m b -p 1 RR 1", "-m p -p 10 RR 4096",
                          "RW 1000000 2", "-i 20000 -m p RW 8")
