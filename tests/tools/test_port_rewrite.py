@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rewrites the conformance programs and the examples, and compiles the results:
+"""Rewrites the examples or the conformance programs, and compiles the results:
 
-    test_port_rewrite.py VI_PORT COMPILER SOURCE_DIRECTORY LIBRARY...
+    test_port_rewrite.py examples|programs VI_PORT COMPILER SOURCE_DIRECTORY LIBRARY...
 
 The programs use every call in every way that C knows, so what compiles afterwards shows that replacements fit. The
 examples also work as before: nothing is handed to a call of the other API that this did not make.
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-TOOL, COMPILER, ROOT, LIBRARIES = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4:]
+WHAT, TOOL, COMPILER, ROOT, LIBRARIES = *sys.argv[1:4], pathlib.Path(sys.argv[4]), sys.argv[5:]
 # These need definitions of their build.
 LEFT_OUT = {"header_alone.c", "registry.c"}
 # Replacements that at least must have been made, so that the test notices if nothing is replaced any more.
@@ -106,26 +106,25 @@ def faults_of_examples(tree):
             yield fault
 
 
+def faults_of_programs(tree):
+    for name in "conformance", "support":
+        shutil.copytree(ROOT / "tests" / name, tree / "tests" / name)
+    for (suite, target), least in LEAST_REPLACED.items():
+        sources = [path for path in sorted((tree / "tests/conformance" / suite).glob("*.c"))
+                   if path.name not in LEFT_OUT and path.name.count(".") == 1]
+        outputs, replaced = outputs_and_replaced(sources, target)
+        print(f"{suite} to {target}: {len(sources)} programs, {replaced} replacements")
+        if replaced < least or len(sources) < 10:
+            yield "these are too few"
+        if fault := compile_fault(outputs, tree / "tests/conformance" / suite, tree):
+            yield fault
+
+
 def main():
-    faults = 0
     with tempfile.TemporaryDirectory() as directory:
-        tree = pathlib.Path(directory)
-        for fault in faults_of_examples(tree):
-            faults += 1
-            print(fault)
-        for name in "conformance", "support":
-            shutil.copytree(ROOT / "tests" / name, tree / "tests" / name)
-        for (suite, target), least in LEAST_REPLACED.items():
-            sources = [path for path in sorted((tree / "tests/conformance" / suite).glob("*.c"))
-                       if path.name not in LEFT_OUT and path.name.count(".") == 1]
-            outputs, replaced = outputs_and_replaced(sources, target)
-            if fault := compile_fault(outputs, tree / "tests/conformance" / suite, tree):
-                faults += 1
-                print(fault)
-            print(f"{suite} to {target}: {len(sources)} programs, {replaced} replacements")
-            if replaced < least or len(sources) < 10:
-                faults += 1
-                print("these are too few")
+        find = {"examples": faults_of_examples, "programs": faults_of_programs}[WHAT]
+        faults = list(find(pathlib.Path(directory)))
+    print(*faults, sep="\n")
     return 1 if faults else 0
 
 
