@@ -28,7 +28,8 @@ void read_source(const std::string& text) {
     find_warnings(tokens, find_uses(tokens, disabled), warnings);
     for (const char* target : {"rpma", "dat"}) {  // throws if replacements overlap
         const Rewriting result = rewrite(text, target);
-        expect(result.replaced != 0 || !result.todos.empty() || result.text == text);
+        const bool had_comments = text.find("/* TODO(vi-port):") != text.npos;  // which are written again
+        expect(result.replaced != 0 || !result.todos.empty() || result.text == text || had_comments);
     }
 }
 
