@@ -19,7 +19,6 @@ import argparse
 import collections
 import contextlib
 import dataclasses
-import fcntl
 import json
 import os
 import pathlib
@@ -376,16 +375,15 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev test", usage="./dev test [unit | all | SUITE...]",
                                      epilog=f"Suites: {', '.join(names)}. CONTRIBUTING.md describes them.")
     parser.add_argument("words", nargs="*", metavar="SUITE", help="run these suites whole")
-    words = parser.parse_args().words or ["change"]
+    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # only the arguments
+    arguments = parser.parse_args()
+    words = arguments.words or ["change"]
     level = words[0] if len(words) == 1 and words[0] in LEVELS else None
     if not level and (unknown := [word for word in words if word not in names]):
         parser.error(f"unknown suite '{unknown[0]}'; choose from: {', '.join(names)}")
+    if arguments.check:
+        return 0
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    alone = open(RESULTS.parent / "lock", "w")  # as long as this process lives
-    try:
-        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        sys.exit("run.py: another ./dev test or ./dev abi runs in this directory; they would mix their results")
     shutil.rmtree(RESULTS, ignore_errors=True)
     RESULTS.mkdir()
     if level:
