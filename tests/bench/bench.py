@@ -19,8 +19,8 @@ import sys
 from collections.abc import Callable
 
 from harness import (
-    ROOT, Failed, Measure, Samples, collect, heading, is_complete, markdown, median, median_ratio, number, pinned, run,
-    server, write_page
+    ROOT, Failed, Measure, Samples, collect, heading, is_complete, markdown, median, median_ratio, number, parse,
+    pinned, run, server, write_page
 )  # fmt: skip
 
 MEGABYTE = 1 << 20
@@ -309,11 +309,10 @@ def limits_table(limits: dict[str, float | None]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help=argparse.SUPPRESS)
     parser.add_argument("--cpus", help="the two CPUs, for example 0,1; by default two different cores")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--write", action="store_true", help="write the table to docs/performance.md")
-    arguments = parser.parse_args()
+    arguments = parse(parser, "vi-perf", "raw_limits", "bindings/python/all")
     cpus = map(int, arguments.cpus.split(",")) if arguments.cpus else two_cpus()
     machine = Machine(*cpus, arguments.build)
     for program in ("taskset", "ucx_perftest", "fi_pingpong"):

@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Iterator
 
 from harness import (
-    PROBLEMS, ROOT, Failed, Measure, Samples, background, collect, is_complete, markdown, median, median_ratio, number,
+    PROBLEMS, Failed, Measure, Samples, background, collect, is_complete, markdown, median, median_ratio, number, parse,
     pinned, processor, run, run_in_guest, server, write_page
 )  # fmt: skip
 
@@ -258,12 +258,11 @@ def heading(rounds: int) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench vm", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help=argparse.SUPPRESS)
     parser.add_argument("--in-guest", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--turns", type=int, default=3, help="of two pairs of each library in each round")
     parser.add_argument("--write", action="store_true", help="write the table to docs/performance.md")
-    arguments = parser.parse_args()
+    arguments = parse(parser, "vi-perf", "rpma_perf", "dat_perf")
     if arguments.in_guest:
         with open_pairs(arguments.build) as orders:
             json.dump(measure_all(arguments.build, orders, arguments.rounds, arguments.turns), sys.stdout)

@@ -15,7 +15,7 @@ import sys
 from typing import Any
 
 from bench import two_cpus
-from harness import PROBLEMS, ROOT, Failed, heading, markdown, number, run, show_progress, write_page
+from harness import PROBLEMS, Failed, heading, markdown, number, parse, run, show_progress, write_page
 
 SIZES = [1, 100, 1_000, 10_000]
 Run = dict[str, Any]  # what vi-perf prints
@@ -77,11 +77,10 @@ def active_table(runs: dict[int, list[Run]]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench connections", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--duration", type=float, default=0.5, help="seconds for each figure")
     parser.add_argument("--write", action="store_true", help="write the tables to docs/performance.md")
-    arguments = parser.parse_args()
+    arguments = parse(parser, "vi-perf")
     cpus = two_cpus()
     runs: dict[int, list[Run]] = {size: [] for size in SIZES}
     for turn in range(1, arguments.rounds + 1):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Common code of the comparisons: running programs, medians, tables, and the page that stores them."""
 
+import argparse
 import contextlib
 import datetime
 import json
@@ -27,6 +28,17 @@ class Failed(Exception):
 
 
 PROBLEMS = (Failed, subprocess.TimeoutExpired, OSError, ValueError, KeyError)  # that only cost one sample
+
+
+def parse(parser: argparse.ArgumentParser, *targets: str) -> argparse.Namespace:
+    """Builds these targets, once the arguments are known to be right, unless another build is to be measured."""
+    parser.add_argument("--build", type=pathlib.Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.build is None:
+        arguments.build = ROOT / "build/release"
+        if subprocess.run(["./dev", "build", "release", *targets], cwd=ROOT).returncode != 0:
+            raise Failed("the build failed")
+    return arguments
 
 
 def run(command: list[str], env: dict[str, str] | None = None) -> str:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 
 from bench import APIS, free_port, two_cpus
 from harness import (
-    PROBLEMS, ROOT, Failed, Samples, heading, is_complete, markdown, median, median_ratio, number, pinned, run, server,
+    PROBLEMS, Failed, Samples, heading, is_complete, markdown, median, median_ratio, number, parse, pinned, run, server,
     show_progress, write_page
 )  # fmt: skip
 
@@ -429,11 +429,10 @@ def usable_apis(machine: Machine) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench hosts", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help=argparse.SUPPRESS)
     parser.add_argument("--backend", default="tcp", help="another backend, to try this script: only over 127.0.0.1")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--write", action="store_true", help="write the tables to docs/performance.md")
-    arguments = parser.parse_args()
+    arguments = parse(parser, "vi-perf", "vi-ping", "tcp_perf")
     for program in ("taskset", "unshare", "nsenter", "ip", "ucx_perftest", "fi_pingpong"):
         if shutil.which(program) is None:
             raise Failed(f"{program} is not installed")

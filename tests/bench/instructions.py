@@ -19,7 +19,7 @@ import statistics
 import sys
 import tempfile
 
-from harness import PROBLEMS, ROOT, Failed, markdown, run, show_progress, write_page
+from harness import PROBLEMS, ROOT, Failed, markdown, parse, run, show_progress, write_page
 
 BUDGETS = pathlib.Path(__file__).with_suffix(".json")
 BUDGETS_ARE_FOR = "gcc 12"
@@ -268,11 +268,10 @@ def update(counts: dict[str, Counts]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench instructions", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help=argparse.SUPPRESS)
     parser.add_argument("--check", choices=APIS, help=argparse.SUPPRESS)  # what the suite of this name runs
     parser.add_argument("--update", action="store_true", help="lower the budgets in tests/bench/instructions.json")
     parser.add_argument("--write", action="store_true", help="write the table to docs/performance.md")
-    arguments = parser.parse_args()
+    arguments = parse(parser, "tests/bench/all")
     if shutil.which("valgrind") is None:
         print("valgrind is not installed")
         return SKIPPED

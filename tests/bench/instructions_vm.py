@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 from bench_vm import CLIENT, OUR, SERVER, STOCK, STOCK_DAT_CONF
-from harness import PROBLEMS, ROOT, markdown, run_in_guest, write_page
+from harness import PROBLEMS, markdown, parse, run_in_guest, write_page
 from instructions import APIS, COLUMNS, CYCLE, Counts, count
 
 CYCLES = 20  # the guest is slow
@@ -51,10 +51,9 @@ def table(counts: dict[str, Counts]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench instructions vm", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help=argparse.SUPPRESS)
     parser.add_argument("--in-guest", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--write", action="store_true", help="write the table to docs/performance.md")
-    arguments = parser.parse_args()
+    arguments = parse(parser, "tests/bench/all")
     if arguments.in_guest:
         json.dump(count_in_guest(arguments.build), sys.stdout)
         return 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""sweep.py [API [BACKEND [ROLE__KIND]]]: runs the sweep over failing calls, of the release build: `./dev sweep`.
+"""sweep.py [API [BACKEND [ROLE__KIND]]]: builds and runs the sweep over failing calls; `./dev sweep` runs this.
 
 Without an argument, it takes the lives of all APIs over loopback and tcp. BACKEND may also be verbs, which is run in
 the virtual machine of tests/vm. ROLE__KIND is one case: the role in which calls fail, and their kind. What the programs
@@ -13,6 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 APIS = "vipl", "dat", "rpma"
+BUILD = "./dev", "build", "release", "tests/failures/all", "daplviaduct"
 IN_GUEST = ["CONFORMANCE_ADDRESS=10.0.0.3", "CONFORMANCE_IA=viaduct-veth3", "VIADUCT_DEVICE=viaduct-veth3"]
 ON = {  # what runs a program on a backend
     "loopback": [],
@@ -44,6 +45,8 @@ def run(api, backend, cases):
 def main(api=None, backend=None, *cases):
     if api not in (None, *APIS) or backend not in (None, *ON):
         sys.exit(f"sweep: choose one of {', '.join(APIS)}, and one of {', '.join(ON)}")
+    if subprocess.run(BUILD, cwd=ROOT, check=False).returncode != 0:
+        return 1
     results = [run(each, on, cases) for on in ([backend] if backend else ("loopback", "tcp"))
                for each in ([api] if api else APIS)]
     lives, failed = (sum(column) for column in zip(*results))

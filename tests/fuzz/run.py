@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs fuzz targets that were built with libFuzzer; `./dev fuzz` builds them and runs this.
+"""Builds fuzz targets with libFuzzer and runs them; `./dev fuzz` runs this.
 
 run.py                       lists the targets
 run.py TARGET|all [SECONDS]  runs a target, or each in turn, for 60 or SECONDS seconds, and prints a table at the end
@@ -17,7 +17,8 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-BUILD = HERE.parents[1] / "build/fuzz"
+ROOT = HERE.parents[1]
+BUILD = ROOT / "build/fuzz"
 LIMITS = ["-timeout=5", "-max_len=4096", "-rss_limit_mb=4096"]
 SYMBOLIZER = "/usr/lib/llvm-19/bin/llvm-symbolizer"
 HEADER = "target", "executions", "edges covered", "seconds since the last new edge", "crashes"
@@ -75,6 +76,8 @@ def main(arguments):
     if arguments[0] not in ["all", *targets] or len(arguments) > 2:
         sys.exit(f"usage: ./dev fuzz [TARGET | all [SECONDS]]; the targets are: {', '.join(targets)}")
     seconds = int(arguments[1]) if len(arguments) > 1 else 60
+    if subprocess.run(["./dev", "build", "fuzz", "tests/fuzz/all"], cwd=ROOT, check=False).returncode != 0:
+        return 1
     rows = [run(target, seconds) for target in (targets if arguments[0] == "all" else arguments[:1])]
     print()
     for row in HEADER, ["---"] * len(HEADER), *rows:
