@@ -18,6 +18,7 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "performance.md"
+ENDING_WITH_THIS = ["setpriv", "--pdeathsig", "KILL", "--"]  # a command that begins so ends with this process
 
 Measure = Callable[[], float]
 Samples = dict[str, list[float | None]]  # in the order of measurement; None: a failure
@@ -43,7 +44,8 @@ def parse(parser: argparse.ArgumentParser, *targets: str) -> argparse.Namespace:
 
 def run(command: list[str], env: dict[str, str] | None = None) -> str:
     done = subprocess.run(
-        command, env=os.environ | (env or {}), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+        [*ENDING_WITH_THIS, *command], env=os.environ | (env or {}), stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, timeout=120
     )
     if done.returncode != 0:
         raise Failed(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
@@ -53,7 +55,7 @@ def run(command: list[str], env: dict[str, str] | None = None) -> str:
 def run_in_guest(script: str, *options: object) -> Any:
     """What the script with --in-guest writes in the guest of tests/vm, as JSON."""
     guest = [ROOT / "tests/vm/run", "-m", 3000, "-t", 1800, "-e", "VIADUCT_BACKEND=verbs", "--"]
-    command = map(str, [*guest, "python3", script, "--in-guest", *options])
+    command = map(str, [*ENDING_WITH_THIS, *guest, "python3", script, "--in-guest", *options])
     done = subprocess.run(list(command), stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise Failed(f"the guest: exit code {done.returncode}")
@@ -94,7 +96,7 @@ def server(command: list[str], port: int, env: dict[str, str] | None = None) -> 
 
 
 def pinned(cpu: int, *command: object) -> list[str]:
-    return ["taskset", "-c", str(cpu), *map(str, command)]
+    return [*ENDING_WITH_THIS, "taskset", "-c", str(cpu), *map(str, command)]
 
 
 def show_progress(text: str) -> None:
