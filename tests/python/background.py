@@ -26,8 +26,8 @@ class Background:
     def runs(self):
         return self._thread.is_alive()
 
-    def result(self):
-        self._thread.join(TIMEOUT)
+    def result(self, timeout=TIMEOUT):
+        self._thread.join(timeout)
         assert not self._thread.is_alive(), "a call hangs"
         if self._error is not None:
             raise self._error
@@ -35,8 +35,16 @@ class Background:
 
 
 def join(threads):
-    """Waits for all of these Background calls, and returns their results."""
-    return [thread.result() for thread in threads]
+    """Waits for all of these Background calls, and returns their results or raises all of their exceptions."""
+    results, errors, end = [], [], time.monotonic() + TIMEOUT
+    for thread in threads:
+        try:
+            results.append(thread.result(end - time.monotonic()))
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup("calls in other threads", errors)
+    return results
 
 
 def all_of(calls):
