@@ -87,12 +87,17 @@ std::atomic<std::uint64_t> unprotections{0};
 thread_local constinit std::uint64_t known_unprotections [[gnu::tls_model("initial-exec")]] = 0;
 std::atomic<OnTouch> touched{nullptr};
 
+bool permit(std::uintptr_t begin, std::size_t bytes) noexcept {
+    return mprotect(reinterpret_cast<void*>(begin), bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
 bool permit_touch(const siginfo_t& fault, void* context) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(fault.si_addr);
     for (ProtectedPages& pages : protected_pages) {
         const std::uintptr_t begin = pages.begin.load(std::memory_order_acquire);
         if (begin == 0 || address < begin || address - begin >= pages.bytes.load(std::memory_order_relaxed)) continue;
-        mprotect(reinterpret_cast<void*>(begin), pages.bytes.load(std::memory_order_relaxed), PROT_READ | PROT_WRITE);
+        const bool permitted = permit(begin, pages.bytes.load(std::memory_order_relaxed)) ||
+                               permit(address / page_bytes * page_bytes, page_bytes);  // others may have gone
 #ifdef __x86_64__
         constexpr greg_t write_bit = 2;
         const bool writes = (static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & write_bit) != 0;
@@ -100,7 +105,7 @@ bool permit_touch(const siginfo_t& fault, void* context) noexcept {
         const bool writes = false;
 #endif
         touched.load(std::memory_order_acquire)(fault.si_addr, writes);
-        return true;
+        return permitted;
     }
     // The message may have arrived since the fault.
     const std::uint64_t now = unprotections.load(std::memory_order_acquire);
@@ -196,11 +201,12 @@ Pages protect(std::byte* memory, std::uint32_t length, OnTouch on_touch) noexcep
 
 void unprotect(const Pages& wanted) noexcept {
     const LockGuard lock(memory_lock);
-    mprotect(wanted.begin, wanted.bytes, PROT_READ | PROT_WRITE);
+    const auto begin = reinterpret_cast<std::uintptr_t>(wanted.begin);
+    if (!permit(begin, wanted.bytes))
+        for (std::size_t offset = 0; offset < wanted.bytes; offset += page_bytes) permit(begin + offset, page_bytes);
     ++unprotections;
     for (ProtectedPages& pages : protected_pages)
-        if (pages.begin.load(std::memory_order_relaxed) == reinterpret_cast<std::uintptr_t>(wanted.begin))
-            pages.begin.store(0, std::memory_order_release);
+        if (pages.begin.load(std::memory_order_relaxed) == begin) pages.begin.store(0, std::memory_order_release);
 }
 
 }  // namespace viaduct::check

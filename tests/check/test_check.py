@@ -2,6 +2,7 @@
 """The checker: programs with one mistake each, and correct ones, for each API, with the fixture of the plugin."""
 import ctypes
 import faulthandler
+import mmap
 import os
 import pathlib
 import re
@@ -258,6 +259,26 @@ def test_the_program_gets_its_faults(viaduct_check, peer_process, capfd):
     with pytest.raises(PeerFailed, match="SIGSEGV"):
         peer_process(fault_with_two_devices).result()
     assert "Fatal Python error: Segmentation fault" in capfd.readouterr().err
+
+
+def touch_behind_other_memory(_link, while_posted):
+    map_fixed, libc = 0x10, ctypes.CDLL(None)
+    with core.Device() as device, open("/proc/self/exe", "rb") as file:
+        endpoint, region = device.endpoint(), device.register(3 * mmap.PAGESIZE)
+        endpoint.post_receive(region[:])
+        second, third = (ctypes.c_void_p(region.remote.address + mmap.PAGESIZE * page) for page in (1, 2))
+        assert libc.mmap(second, ctypes.c_size_t(mmap.PAGESIZE), mmap.PROT_READ, mmap.MAP_SHARED | map_fixed,
+                         file.fileno(), ctypes.c_long(0)) != -1
+        if not while_posted:
+            endpoint.close()
+        assert ctypes.string_at(third, 1) == b"\0"
+
+
+@pytest.mark.parametrize("while_posted", [True, False])
+def test_a_part_of_a_buffer_is_other_memory(viaduct_check, peer_process, while_posted):
+    viaduct_check("pages")
+    peer_process(touch_behind_other_memory, while_posted).result()
+    assert [report.check for report in viaduct_check.reports()] == ["pages"] * while_posted
 
 
 def test_reports_fail_a_test(pytester):
