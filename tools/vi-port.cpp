@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // vi-port: reads C and C++ sources, and says what to do to move them from one API to another.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -92,7 +93,47 @@ void write_file(const std::string& path, const std::string& content, const fs::p
     if (!file) fail_to_write(name, std::strerror(errno));
 }
 
-void write_file(const std::string& path, const std::string& content) { write_file(path, content, path); }
+/// Those that a file has, or that a new one gets.
+fs::perms permissions_of(const fs::path& file) {
+    std::error_code error;
+    const fs::file_status status = fs::status(file, error);
+    if (fs::exists(status)) return status.permissions();
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    return static_cast<fs::perms>(0666 & ~mask);
+}
+
+/// Writes a file beside its place, and moves it there if all goes well.
+void replace_file(const fs::path& place, const std::string& content, fs::perms permissions) {
+    std::string path = place.string() + ".XXXXXX";
+    const int fd = ::mkstemp(path.data());
+    if (fd < 0) fail_to_write(place, std::strerror(errno));
+    ::close(fd);
+    std::error_code error;
+    try {
+        write_file(path, content, place);
+        fs::permissions(path, permissions);
+        fs::rename(path, place);
+    } catch (const fs::filesystem_error& failure) {
+        fs::remove(path, error);
+        fail_to_write(place, failure.code().message());
+    } catch (const viaduct::measure::Error&) {
+        fs::remove(path, error);
+        throw;
+    }
+}
+
+/// What is a regular file, or new, is written as a whole or not at all. A symbolic link stays one.
+void write_output(const fs::path& output, const std::string& content, fs::perms permissions) {
+    std::error_code error;
+    const bool exists = fs::exists(output, error);
+    if (exists && !fs::is_regular_file(output, error)) return write_file(output.string(), content, output);
+    replace_file(exists ? fs::canonical(output) : output, content, permissions);
+}
+
+void write_report(const fs::path& output, const std::string& content) {
+    write_output(output, content, permissions_of(output));
+}
 
 /// An output must not be one of the sources.
 template <class Paths>
@@ -149,8 +190,8 @@ int scan(const options::variables_map& given) {
     for (auto& file : files) scanner.scan(std::move(file));
     const port::Scan result = port::make_scan(scanner.finish(target), target, std::move(trace));
     if (given.count("sarif") != 0)
-        write_file(given["sarif"].as<std::string>(), dump(port::to_sarif(result, VIADUCT_VERSION)) + "\n");
-    if (given.count("html") != 0) write_file(given["html"].as<std::string>(), port::to_html(result));
+        write_report(given["sarif"].as<std::string>(), dump(port::to_sarif(result, VIADUCT_VERSION)) + "\n");
+    if (given.count("html") != 0) write_report(given["html"].as<std::string>(), port::to_html(result));
     if (given.count("json") != 0)
         fmt::print("{}\n", dump(port::to_json(result)));
     else
@@ -192,29 +233,7 @@ fs::path output_of(const fs::path& source, const std::string& target, const opti
     return source.parent_path() / (source.stem().string() + "." + target + source.extension().string());
 }
 
-/// Writes a file beside its place, and moves it there if all goes well. It has the permissions of the source.
-void replace_file(const fs::path& place, const std::string& content, const fs::path& source) {
-    std::string path = place.string() + ".XXXXXX";
-    std::error_code error;
-    const fs::file_status status = fs::status(source, error);
-    if (error) fail_to_write(place, error.message());
-    const int fd = ::mkstemp(path.data());
-    if (fd < 0) fail_to_write(place, std::strerror(errno));
-    ::close(fd);
-    try {
-        write_file(path, content, place);
-        fs::permissions(path, status.permissions());
-        fs::rename(path, place);
-    } catch (const fs::filesystem_error& failure) {
-        fs::remove(path, error);
-        fail_to_write(place, failure.code().message());
-    } catch (const viaduct::measure::Error&) {
-        fs::remove(path, error);
-        throw;
-    }
-}
-
-/// Changes a source. The first copy stays: it is the source as it was.
+/// Changes a source, which keeps its permissions. The first copy stays: it is the source as it was.
 void replace_source(const fs::path& source, const std::string& content, bool force) {
     const fs::path copy = source.string() + ".orig";
     std::error_code error;
@@ -228,22 +247,22 @@ void replace_source(const fs::path& source, const std::string& content, bool for
         fail_to_write(copy, reason);
     }
     try {
-        replace_file(place, content, source);
+        replace_file(place, content, permissions_of(source));
     } catch (const viaduct::measure::Error&) {
         if (!copied) fs::remove(copy, error);
         throw;
     }
 }
 
-void write_output(const fs::path& source, const fs::path& output, const std::string& content,
+/// The new source has the permissions of the old one.
+void write_source(const fs::path& source, const fs::path& output, const std::string& content,
                   const options::variables_map& given) {
     const bool force = given.count("force") != 0;
     if (given.count("in-place") != 0) return replace_source(source, content, force);
     std::error_code error;
-    const bool exists = fs::exists(output, error);
-    if (exists && !force) throw viaduct::measure::Error(output.string() + " exists; --force overwrites it");
-    if (exists && !fs::is_regular_file(output, error)) return write_file(output.string(), content);
-    replace_file(exists ? fs::canonical(output) : output, content, source);
+    if (!force && fs::exists(output, error))
+        throw viaduct::measure::Error(output.string() + " exists; --force overwrites it");
+    write_output(output, content, permissions_of(source));
 }
 
 nlohmann::ordered_json report_of(const std::string& source, const std::string& output, const port::Rewriting& result,
@@ -289,7 +308,7 @@ int rewrite_file(const std::string& path, const std::string& target,
     if (to_output)
         fmt::print("{}", result.text);
     else
-        write_output(path, output, result.text, given);
+        write_source(path, output, result.text, given);
     json.push_back(report_of(path, output, result, meanings.problem.empty()));
     if (to_output)
         complain(text_of(path, output, result));

@@ -331,6 +331,22 @@ def test_output_that_cannot_be_written(tool):
         check(f"cannot write {output}: No such file or directory" in result.stderr, result.stderr)
 
 
+def test_reports_are_written_as_a_whole(tool):
+    with Files(src__c=HELLO * 1000) as files:
+        for option in "--sarif", "--html":
+            report = files.write("report", "before")
+            report.chmod(0o640)
+            command = [tool.path, "scan", "--parser", "tokenizer", "--summary", option, report, files.path / "src.c"]
+            done = run(["sh", "-c", 'ulimit -f 10; exec "$0" "$@"', *command], status=2)
+            check("cannot write" in done.stderr and report.read_text() == "before", done)
+            run(command)
+            check(report.read_text() != "before" and report.stat().st_mode & 0o777 == 0o640, "no new report")
+            report.unlink()
+            run(["sh", "-c", 'umask 027; exec "$0" "$@"', *command])
+            check(report.stat().st_mode & 0o777 == 0o640, f"mode {report.stat().st_mode:o}")
+        check({path.name for path in files.path.iterdir()} == {"src.c", "report"}, list(files.path.iterdir()))
+
+
 def test_output_that_is_a_source(tool):
     with Files(a__c=HELLO, b__c=HELLO, Makefile="all:\n") as files:
         for option in "--sarif", "--html":
