@@ -51,8 +51,8 @@ endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/api/vipl/include/vipl.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/api/rpma/include/librpma.h DESTINATION ${VIADUCT_STOCK_INCLUDEDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/api/rpma/include/viaduct/ibv_types.h
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/viaduct)
+install(FILES ${PROJECT_SOURCE_DIR}/api/rpma/include/viaduct/ibv_types.h # where librpma.h finds it without any option
+        DESTINATION ${VIADUCT_STOCK_INCLUDEDIR}/viaduct)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/api/udat/include/dat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/api/udat/include/dat2 DESTINATION ${VIADUCT_STOCK_INCLUDEDIR})
 
