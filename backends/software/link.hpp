@@ -75,7 +75,7 @@ public:
         end_users(why);
     }
 
-    // ---- What uses the link. One that has connected and is not used may be closed. ----
+    // ---- What uses the link. One that is not used may be closed; the peer makes another if it needs one. ----
 
     /// Sends a message, if the link is usable. `header.bytes` need not be set.
     void tell(FrameHeader header, std::span<const std::byte> body) noexcept {
@@ -89,12 +89,17 @@ public:
 
     void join() noexcept { ++users_; }
     void leave() noexcept { --users_; }
-    bool is_idle() const noexcept { return users_ == 0 && side_ == Side::Connects && is_usable() && has_sent_all(); }
+    /// Whether nothing uses it, and nobody waits for an answer.
+    bool is_idle() const noexcept {
+        const bool can_be_used = side_ == Side::Connects ? is_usable() : is_open();
+        return users_ == 0 && dropped_.empty() && can_be_used && has_sent_all();
+    }
     /// Whether this process has connected it to a port.
     bool leads_to(const HostAddress& host, std::uint16_t port) const noexcept {
         return side_ == Side::Connects && !is_closed() && !refused_ && port_ == port && remote_ == host;
     }
     const HostAddress& remote_host() const noexcept { return remote_; }
+    Side side() const noexcept { return side_; }
 
     /// Calls Connection::on_link() when the link is usable or has failed.
     void await(const std::shared_ptr<Connection>& connection) { waiting_.push_back(connection); }
@@ -131,7 +136,6 @@ protected:
     void end_users(const Status& why) noexcept;
 
     std::shared_ptr<Link> self() noexcept { return std::static_pointer_cast<Link>(shared_from_this()); }
-    Side side() const noexcept { return side_; }
 
     Node& node_;
 

@@ -242,21 +242,25 @@ Result<std::shared_ptr<Link>> Node::link_to(const HostAddress& host, std::uint16
         if (!fresh && link->leads_to(host, port) && (newest == nullptr || newest->id < id)) newest = link;
     if (newest != nullptr) return newest;
     is_new = true;
-    close_idle_links(max_idle_links);
+    close_idle_links(Link::Side::Connects, max_idle_links);
     auto link = transport_->connect(*this, host, port);
     if (link.status().code() != Code::NoResources) return link;
-    close_idle_links(0);
+    close_idle_links(Link::Side::Connects, 0);
     return transport_->connect(*this, host, port);
 }
 
-void Node::close_idle_links(std::size_t most) noexcept {
-    auto idle = std::ranges::count_if(links_, [](const auto& entry) { return entry.second->is_idle(); });
-    while (idle > static_cast<std::ptrdiff_t>(most)) {
-        const auto found = std::ranges::find_if(links_, [](const auto& entry) { return entry.second->is_idle(); });
-        const auto link = found->second;
-        link->close();
-        if (most == 0) link->abandon();  // its descriptor is needed now
-        --idle;
+void Node::close_idle_links(Link::Side side, std::size_t most) noexcept {
+    while (links_.size() > most) {
+        std::size_t idle = 0;
+        std::shared_ptr<Link> oldest;
+        for (const auto& [id, link] : links_) {
+            if (link->side() != side || !link->is_idle()) continue;
+            ++idle;
+            if (oldest == nullptr || id < oldest->id) oldest = link;
+        }
+        if (idle <= most) return;
+        oldest->close();
+        if (most == 0 || side == Link::Side::Accepts) oldest->abandon();
     }
 }
 

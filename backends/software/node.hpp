@@ -104,8 +104,9 @@ public:
     void link_lost(Link& link, const Status& why) noexcept;
     /// Returns the link to a port, or a new one; `is_new` says which. Errors as Transport::connect().
     Result<std::shared_ptr<Link>> link_to(const HostAddress& host, std::uint16_t port, bool fresh, bool& is_new);
-    /// Closes the links that this process has made and does not use.
-    void close_idle_links(std::size_t most) noexcept;
+    /// Closes the oldest links of a side that nothing uses, until no more than `most` are left. Without waiting for the
+    /// peer if it has made them, or if `most` is 0: descriptors are needed.
+    void close_idle_links(Link::Side side, std::size_t most) noexcept;
 
     // ---- Connections ----
 

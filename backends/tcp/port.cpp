@@ -16,8 +16,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How many clients of a node may not have authenticated yet: as many as may come at once, but no more than a quarter
-/// of the descriptors, because a process may have several nodes. Those that came first have to leave.
+/// How many clients of a node may not have authenticated yet, and how many others may have links without a use: as many
+/// as may come at once, but no more than a quarter of the descriptors, because a process may have several nodes. Those
+/// that came first have to leave.
 std::size_t most_strangers() noexcept {
     constexpr rlim_t most = 1024;
     rlimit descriptors{};
@@ -72,11 +73,13 @@ Status Port::greet_clients(int count, bool refuses) noexcept {
     });
 }
 
-/// If resources are exhausted, one client learns that, and the others wait for a moment.
+/// If resources are exhausted, one client learns that, and the others wait for a moment. Called by the agent, while no
+/// link handles a frame.
 void Port::on_readable(int) noexcept {
+    node_.close_idle_links(Link::Side::Accepts, most_strangers());
     const Status status = greet_clients(accepts_at_once);
     if (status.ok() || status.code() == Code::WouldBlock) return;
-    node_.close_idle_links(0);
+    node_.close_idle_links(Link::Side::Connects, 0);
     turn_away(status.sys_errno() == EMFILE ? support::lack_of_descriptors : status);
     reserve_.reset();
     if (!greet_clients(1, true).ok()) reserve_descriptor();

@@ -28,6 +28,7 @@ REFUSAL = r"VIADUCT_TCP_|authentic|certificate"  # in the log of one end
 TURNED_AWAY = r"turned away: \w+"  # in the log of the server
 INSECURE = {"VIADUCT_TCP_KEY_FILE": None, "VIADUCT_TCP_INSECURE": "1"}
 HEADER_BYTES, KIND_AT = 40, 32  # of a frame: docs/tcp-wire.md
+HELLO = struct.pack("<Q6I2B6x4sH", 0, 6, 0, 0, 0, 0, 0, 1, 0, b"VIDT", 1)
 MESSAGE, REFUSED = 12, 21
 HOST_KEY_DIRECTORIES = "/dev/shm", "/run/user", "/tmp"  # where hosts may keep keys of their own
 
@@ -452,6 +453,20 @@ def test_half_open_connections_at_every_port(target):
         stack.close()
         await_descriptors(server, had)
         target.answers()
+
+
+def test_links_without_connections(target):
+    """Of those who may connect: the links that came first are closed."""
+    with target.serving(**INSECURE) as server, contextlib.ExitStack() as stack:
+        target.answers(**INSECURE)
+        had = descriptors(server.process)
+        for _ in range(HALF_OPEN):
+            link = stack.enter_context(socket.create_connection((ADDRESSES[FAR], SERVICE), timeout=5))
+            link.sendall(HELLO)
+            check(link.recv(len(HELLO), socket.MSG_WAITALL) == HELLO, "the server does not say Hello")
+        target.answers(**INSECURE)
+        open_now = descriptors(server.process)
+        check(open_now < had + DESCRIPTORS // 3, f"{open_now} descriptors are open")
 
 
 def main():
