@@ -71,6 +71,11 @@ constexpr const char* no_memory = "OpenSSL is out of memory";
 /// After so many records of one direction comes a new key. AES-GCM needs one before 2^24.5 (RFC 8446, section 5.5).
 constexpr std::uint32_t records_of_a_key = 1 << 18;
 
+/// OpenSSL takes up to four steps for a new key of the peer, however many there are. A peer of Viaduct has one for many
+/// times as much data as these.
+constexpr std::uint32_t free_steps = 64;
+constexpr std::uint64_t bytes_of_a_step = 1 << 20;
+
 struct OpenSsl {
 #define VIADUCT_MEMBER(NAME) decltype(&::NAME) NAME = nullptr;  // NOLINT(bugprone-macro-parentheses): it is declared
     VIADUCT_OPENSSL(VIADUCT_MEMBER)
@@ -194,8 +199,8 @@ struct TlsCallbacks {
     }
     static int receive(BIO* bio, char* to, int size) noexcept {
         const auto call = [&](const Tls& tls) -> ssize_t {
-            if (tls.looked_) return recv(tls.fd_, to, static_cast<std::size_t>(size), 0);
-            errno = EAGAIN;  // see look_at_first_bytes()
+            if (tls.looked_ && !tls.has_too_many_keys()) return recv(tls.fd_, to, static_cast<std::size_t>(size), 0);
+            errno = tls.looked_ ? EPROTO : EAGAIN;  // see look_at_first_bytes()
             return -1;
         };
         return transfer(bio, call, BIO_FLAGS_READ);
@@ -211,6 +216,7 @@ struct TlsCallbacks {
 
     static void on_state(const SSL* ssl, int where, int value) noexcept {
         if (where == SSL_CB_WRITE_ALERT && (value & UINT8_MAX) == SSL_AD_INTERNAL_ERROR) of(ssl).failed_ = true;
+        if ((where & SSL_CB_LOOP) != 0) ++of(ssl).steps_;
     }
 
     static int use_key(SSL* ssl, const EVP_MD*, const unsigned char** identity, std::size_t* size,
@@ -459,6 +465,7 @@ Status Tls::shake_hands() noexcept {
     if (chosen != encrypting && (chosen != authenticating || (role_ == Role::Client && encrypts_)))
         return {Code::Unsupported, "the peer speaks another version of the protocol"};
     encrypts_ = chosen == encrypting;
+    steps_ = 0;
     if (!encrypts_) return {};  // what follows is not for OpenSSL
     openssl.SSL_set_read_ahead(ssl_, 1);
     return {};
@@ -520,11 +527,15 @@ std::ptrdiff_t Tls::result(int done) noexcept {
     }
 }
 
+bool Tls::has_too_many_keys() const noexcept { return steps_ > free_steps + transferred_ / bytes_of_a_step; }
+
 std::ptrdiff_t Tls::read(std::span<std::byte> to) noexcept {
     const OpenSsl& openssl = *OpenSsl::get();
     openssl.ERR_clear_error();
     errno = 0;
-    return result(openssl.SSL_read(ssl_, to.data(), static_cast<int>(to.size())));
+    const std::ptrdiff_t count = result(openssl.SSL_read(ssl_, to.data(), static_cast<int>(to.size())));
+    if (count > 0) transferred_ += static_cast<std::uint64_t>(count);
+    return count;
 }
 
 bool Tls::has_more() const noexcept { return OpenSsl::get()->SSL_has_pending(ssl_) == 1; }
@@ -545,7 +556,9 @@ std::ptrdiff_t Tls::write(std::span<const std::byte> from) noexcept {
     }
     const std::ptrdiff_t written = result(done);
     must_repeat_ = written < 0;
-    if (written > 0) records_ += 1 + static_cast<std::uint32_t>(written / SSL3_RT_MAX_PLAIN_LENGTH);
+    if (written <= 0) return written;
+    records_ += 1 + static_cast<std::uint32_t>(written / SSL3_RT_MAX_PLAIN_LENGTH);
+    transferred_ += static_cast<std::uint64_t>(written);
     return written;
 }
 

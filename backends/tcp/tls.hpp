@@ -48,7 +48,7 @@ public:
     bool encrypts() const noexcept { return encrypts_; }
 
     /// As recv(2) and send(2) with errno, except that write() must be repeated with the same bytes after EAGAIN. One
-    /// call writes at most a record.
+    /// call writes at most a record. EPROTO of read(): the peer sends new keys without need.
     std::ptrdiff_t read(std::span<std::byte> to) noexcept;
     std::ptrdiff_t write(std::span<const std::byte> from) noexcept;
     static constexpr std::size_t record_bytes = 16384;
@@ -65,6 +65,7 @@ private:
         : policy_(policy), fd_(fd), role_(role), encrypts_(encrypt) {}
     Status look_at_first_bytes() noexcept;
     bool find_session(ssl_session_st** session) noexcept;
+    bool has_too_many_keys() const noexcept;
     Status why_failed() noexcept;
     std::ptrdiff_t result(int done) noexcept;
 
@@ -72,9 +73,11 @@ private:
     const int fd_;
     const Role role_;
     bool encrypts_;
-    std::uint32_t records_ = 0;  // at most so many were written with the present key
-    bool must_repeat_ = false;   // the last write(), for which the system had no room
-    bool looked_ = false;        // at the first bytes of the peer
+    std::uint32_t records_ = 0;      // at most so many were written with the present key
+    std::uint32_t steps_ = 0;        // of OpenSSL in the handshake, and then for new keys
+    std::uint64_t transferred_ = 0;  // bytes, in both directions
+    bool must_repeat_ = false;       // the last write(), for which the system had no room
+    bool looked_ = false;            // at the first bytes of the peer
     bool wants_to_write_ = false;
     bool failed_ = false;  // as the peer was told
     bool ended_ = false;   // the socket

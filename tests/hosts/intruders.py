@@ -3,6 +3,7 @@
 """intruders.py BUILD: what comes from the network and is not a connection: peers without the key, garbage, scans of all
 ports and connections that say nothing. Each leaves a reason in the log, and none harms the server or other clients."""
 import contextlib
+import hashlib
 import os
 import pathlib
 import random
@@ -424,6 +425,27 @@ def test_a_client_asks_again_if_it_was_not_challenged(target):
         client.process.kill()
         log = client.finish(-signal.SIGKILL)
         check("ActivePending" in log and "Refused" not in log, f"an attempt fails: {log}")
+
+
+def test_new_keys_without_end(target):
+    """By one who may connect: OpenSSL's client replaces its key for each line with a k."""
+    key = pathlib.Path(target.hosts.settings["VIADUCT_TCP_KEY_FILE"]).read_bytes()
+    command = ["openssl", "s_client", "-connect", TARGET, "-tls1_3", "-ciphersuites", "TLS_AES_128_GCM_SHA256",
+               "-psk", hashlib.sha256(b"Viaduct tcp 1 pre-shared key" + key).hexdigest(),
+               "-psk_identity", "viaduct: shared key", "-alpn", "viaduct/1/encrypted"]
+    with target.serving() as server:
+        with target.hosts.start(NEAR, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                bufsize=0) as client:
+            said = iter(client.stdout.readline, b"")
+            check(any(line.startswith(b"Verify return code") for line in said), "the client cannot connect")
+            with contextlib.suppress(BrokenPipeError):
+                for _ in range(1000):
+                    client.stdin.write(b"k\n")
+                    if not any(line.endswith(b"KEYUPDATE\n") for line in said):  # what the server says comes first
+                        break
+            server.wait_for("turned away: the peer replaces its keys")
+            client.kill()
+        target.answers()
 
 
 # ---- Connections that say nothing ------------------------------------------------------------------------------------
