@@ -29,13 +29,14 @@ bool watch_completions(int epoll, int operation, const Evd& evd) noexcept {
 
 }  // namespace
 
-/// Counts a thread as a waiter during its wait.
+/// Counts a thread as a waiter during its wait. That of the agent hears of a release that came while it did not wait.
 class Cno::WaitScope {
 public:
     WaitScope(Cno& cno, Waiters& waiters) noexcept : cno_(cno), waiters_(waiters) {
         const LockGuard lock(cno_.lock_);
         ++waiters_.present;
-        releases_ = waiters_.releases;
+        const bool is_late = waiters_.to_release == waiters_.present;  // the others were present
+        releases_ = waiters_.releases - (is_late ? 1 : 0);
     }
     ~WaitScope() {
         const LockGuard lock(cno_.lock_);
@@ -127,7 +128,8 @@ void Cno::detach(Evd& evd, Use<Cno> use, bool freed) noexcept {
         const LockGuard lock(lock_);
         std::erase(waiters->triggers, evd.handle());
         if (members_.empty()) {
-            waiters->to_release = waiters->present;
+            const int agents = waiters == &agents_ && !waiters->closed ? 1 : 0;  // its thread may not wait yet
+            waiters->to_release = std::max(waiters->present, agents);
             ++waiters->releases;
         }
         waiters->update_flag();
@@ -237,7 +239,10 @@ std::thread Cno::start_agent() {
 void Cno::set_closed(Waiters& waiters, bool closed) noexcept {
     const LockGuard lock(lock_);
     waiters.closed = closed;
-    if (closed) waiters.triggers.clear();
+    if (closed) {
+        waiters.triggers.clear();
+        waiters.to_release = std::min(waiters.to_release, waiters.present);
+    }
     waiters.update_flag();
 }
 
