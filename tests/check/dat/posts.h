@@ -57,10 +57,12 @@ static inline void fill_queue(void) {
 enum { LARGE = 1 << 16, ROUNDS = 20000 };
 static char large[2][LARGE];
 static struct Other large_region;
+static pthread_barrier_t both;
 static atomic_bool is_done;
 
 /* Receives of large buffers, which take the checker long, are posted until the queue is full. */
 static inline void* post_for_long(void* buffer) {
+    pthread_barrier_wait(&both); /* a new thread may get a processor only when the other one has posted all */
     for (int i = 0; i < ROUNDS && !is_done; ++i) {
         DAT_LMR_TRIPLET piece = {(uintptr_t)buffer, LARGE, large_region.region};
         const DAT_RETURN result = dat_ep_post_recv(end.ep, 1, &piece, (DAT_DTO_COOKIE){0}, DAT_COMPLETION_DEFAULT_FLAG);
@@ -74,7 +76,8 @@ static inline void* post_for_long(void* buffer) {
 static inline void two_threads(void) {
     pthread_t other;
     register_other(&large_region, large, sizeof large);
-    if (pthread_create(&other, NULL, post_for_long, large[0]) != 0) stop("no thread");
+    if (pthread_barrier_init(&both, NULL, 2) != 0 || pthread_create(&other, NULL, post_for_long, large[0]) != 0)
+        stop("no thread");
     post_for_long(large[1]);
     pthread_join(other, NULL);
 }
