@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import tempfile
@@ -226,7 +227,8 @@ def test_intervals(tool):
     check(begins[0] == 0 and begins == sorted(begins), row)
     lines = tool.run(*options, "--bits").stdout.splitlines()
     check("interval [s]" in lines[1] and "[Mbit/s]" in lines[1], lines)
-    check(lines[2].split()[0].startswith("0.00-0.") and lines[-1].split()[0] == "total", lines)
+    first, last = lines[2].split()[0], lines[-1].split()[0]  # on a busy machine, an interval may take seconds
+    check(re.fullmatch(r"0\.00-\d+\.\d\d", first) and last == "total", lines)
 
 
 def test_comparison(tool):
@@ -428,7 +430,7 @@ def test_connecting_in_vain(tool):
     for api in APIS:
         error = tool.run("--api", api, "--connect-timeout", "1", "localhost:9", status=2).stderr
         check(f"vi-perf: localhost:9 ({api}, loopback): there is no listener" in error, error)
-        check(", tried for 1." in error, error)
+        check(float(error.rpartition(", tried for ")[2].split()[0]) >= 1, error)
 
 
 def test_interrupt_prints_what_was_measured(tool):
