@@ -41,22 +41,25 @@ public:
     ~WaitScope() {
         const LockGuard lock(cno_.lock_);
         --waiters_.present;
-        if (releases_ != waiters_.releases) --waiters_.to_release;
+        // The agent is told later if it was called for a dispatcher.
+        const bool is_told = told_ || &waiters_ != &cno_.agents_;
+        if (is_told && releases_ != waiters_.releases) --waiters_.to_release;
         waiters_.update_flag();
     }
     WaitScope(const WaitScope&) = delete;
     WaitScope& operator=(const WaitScope&) = delete;
 
     /// Reports whether no dispatcher was left at some time since the wait began.
-    bool is_released() const noexcept {
+    bool is_released() noexcept {
         const LockGuard lock(cno_.lock_);
-        return releases_ != waiters_.releases;
+        return told_ = releases_ != waiters_.releases;
     }
 
 private:
     Cno& cno_;
     Waiters& waiters_;
     std::uint64_t releases_ = 0;
+    bool told_ = false;
 };
 
 Cno::Cno(Ia& ia) : Object(ia, ia.provider(), handle_type) { agents_.closed = true; }
@@ -115,6 +118,8 @@ void Cno::attach(Evd& evd) {
             throw std::system_error(reason, std::generic_category());
         }
     members_.push_back(&evd);
+    const LockGuard lock(lock_);
+    agents_.forget_late_release();
 }
 
 /// If the last dispatcher is freed, the waiters are released (dat_cno_wait(3DAT)).
@@ -188,7 +193,7 @@ DAT_RETURN Cno::wait(const Deadline& deadline, DAT_HANDLE& evd) {
 
 /// If no descriptor can wake the thread, it polls periodically.
 DAT_RETURN Cno::await(Waiters& waiters, const Deadline& deadline, DAT_HANDLE& evd) {
-    const WaitScope scope(*this, waiters);
+    WaitScope scope(*this, waiters);
     evd = DAT_HANDLE_NULL;
     while (true) {
         if (take(waiters, evd) || scope.is_released()) return success;
@@ -241,7 +246,7 @@ void Cno::set_closed(Waiters& waiters, bool closed) noexcept {
     waiters.closed = closed;
     if (closed) {
         waiters.triggers.clear();
-        waiters.to_release = std::min(waiters.to_release, waiters.present);
+        waiters.forget_late_release();
     }
     waiters.update_flag();
 }

@@ -2,6 +2,7 @@
 // Notification objects, which wait for several event dispatchers.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -75,6 +76,11 @@ private:
         std::uint64_t releases = 0;        // how often that happened
         ReadableFlag flag;
 
+        /// Threads that do not wait yet are not told.
+        void forget_late_release() noexcept {
+            to_release = std::min(to_release, present);
+            update_flag();
+        }
         void update_flag() noexcept { flag.set(closed || !triggers.empty() || to_release != 0); }
     };
     class WaitScope;

@@ -290,6 +290,33 @@ TEST(cno_free__by_the_agent) {
     CHECK_OK(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
+typedef struct {
+    OwnCno own;
+    DAT_IA_HANDLE ia;
+    DAT_EVD_HANDLE evd;
+} OwnEvd;
+
+static void agent_that_replaces(DAT_PVOID data, DAT_EVD_HANDLE evd) {
+    OwnEvd *all = data;
+    CHECK_OK(dat_evd_free(all->evd));
+    all->evd = new_evd_with(all->ia, all->own.cno);
+    agent_function(&all->own.instance, evd);
+}
+
+/* When it waits again, the CNO has an EVD. */
+TEST(cno_create__its_agent_replaces_the_last_evd) {
+    OwnEvd all = {.ia = open_ia(NULL)};
+    agent_of(&all.own.instance);
+    CHECK_OK(dat_cno_create(all.ia, (DAT_OS_WAIT_PROXY_AGENT){&all, agent_that_replaces}, &all.own.cno));
+    DAT_EVD_HANDLE evd = all.evd = new_evd_with(all.ia, all.own.cno);
+    post_event(evd);
+    CHECK(is_called(&all.own.instance, LONG_MS));
+    CHECK(all.own.instance.evd == evd);
+    CHECK(!is_called(&all.own.instance, SHORT_MS));
+    CHECK_OK(dat_cno_modify_agent(all.own.cno, DAT_OS_WAIT_PROXY_AGENT_NULL));
+    free_all(all.evd, all.own.cno, all.ia);
+}
+
 /* "Enables the Event Dispatcher so that the arrival of an event can trigger the associated CNO": until then it cannot.
  */
 TEST(cno_fd_create__completions_of_a_disabled_evd) {
