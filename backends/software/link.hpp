@@ -91,8 +91,8 @@ public:
     void leave() noexcept { --users_; }
     /// Whether nothing uses it, and nobody waits for an answer.
     bool is_idle() const noexcept {
-        const bool can_be_used = side_ == Side::Connects ? is_usable() : is_open();
-        return users_ == 0 && dropped_.empty() && can_be_used && has_sent_all();
+        if (users_ != 0 || !dropped_.empty()) return false;
+        return (side_ == Side::Connects ? is_usable() : is_open()) && has_sent_all();
     }
     /// Whether this process has connected it to a port.
     bool leads_to(const HostAddress& host, std::uint16_t port) const noexcept {

@@ -250,18 +250,20 @@ Result<std::shared_ptr<Link>> Node::link_to(const HostAddress& host, std::uint16
 }
 
 void Node::close_idle_links(Link::Side side, std::size_t most) noexcept {
-    while (links_.size() > most) {
-        std::size_t idle = 0;
-        std::shared_ptr<Link> oldest;
-        for (const auto& [id, link] : links_) {
-            if (link->side() != side || !link->is_idle()) continue;
-            ++idle;
-            if (oldest == nullptr || id < oldest->id) oldest = link;
+    if (links_.size() <= most) return;
+    (void)support::guarded([&]() -> Status {
+        std::vector<std::shared_ptr<Link>> idle;
+        for (const auto& [id, link] : links_)
+            if (link->side() == side && link->is_idle()) idle.push_back(link);
+        if (idle.size() <= most) return {};
+        const auto kept = idle.end() - static_cast<std::ptrdiff_t>(most);
+        std::ranges::nth_element(idle, kept, {}, [](const auto& link) { return link->id; });
+        for (const auto& link : std::ranges::subrange(idle.begin(), kept)) {
+            link->close();
+            if (most == 0 || side == Link::Side::Accepts) link->abandon();
         }
-        if (idle <= most) return;
-        oldest->close();
-        if (most == 0 || side == Link::Side::Accepts) oldest->abandon();
-    }
+        return {};
+    });
 }
 
 // ---- Connections -------------------------------------------------------------------------------------------------

@@ -516,7 +516,7 @@ Status Link::reason_of_end(int error) const noexcept {
             return {Code::PermissionDenied, "the server refuses the certificate of this side, and its log says why"};
     }
     if (error == 0) return {Code::Unreachable, "the peer has closed the socket"};
-    if (error == EPROTO) return {Code::InvalidParameter, "the peer replaces its keys without need"};
+    if (error == EPROTO && tls_ != nullptr) return {Code::InvalidParameter, "the peer replaces its keys without need"};
     if (const Status status = Status::from_errno(error, "recvmsg"); status.code() == Code::NoResources) return status;
     return {Code::Unreachable, "the peer cannot be reached", error};
 }

@@ -79,7 +79,7 @@ void Port::on_readable(int) noexcept {
     node_.close_idle_links(Link::Side::Accepts, most_strangers());
     const Status status = greet_clients(accepts_at_once);
     if (status.ok() || status.code() == Code::WouldBlock) return;
-    node_.close_idle_links(Link::Side::Connects, 0);
+    for (const Link::Side side : {Link::Side::Accepts, Link::Side::Connects}) node_.close_idle_links(side, 0);
     turn_away(status.sys_errno() == EMFILE ? support::lack_of_descriptors : status);
     reserve_.reset();
     if (!greet_clients(1, true).ok()) reserve_descriptor();
