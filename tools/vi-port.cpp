@@ -123,12 +123,13 @@ void replace_file(const fs::path& place, const std::string& content, fs::perms p
     }
 }
 
-/// What is a regular file, or new, is written as a whole or not at all. A symbolic link stays one.
+/// What is a regular file, or new, is written as a whole or not at all. A symbolic link stays one, and may lead to a
+/// descriptor, as /dev/stdout does.
 void write_output(const fs::path& output, const std::string& content, fs::perms permissions) {
     std::error_code error;
-    const bool exists = fs::exists(output, error);
-    if (exists && !fs::is_regular_file(output, error)) return write_file(output.string(), content, output);
-    replace_file(exists ? fs::canonical(output) : output, content, permissions);
+    const fs::file_status status = fs::symlink_status(output, error);
+    if (fs::exists(status) && !fs::is_regular_file(status)) return write_file(output.string(), content, output);
+    replace_file(output, content, permissions);
 }
 
 void write_report(const fs::path& output, const std::string& content) {
