@@ -6,7 +6,7 @@ run.py                       lists the targets
 run.py TARGET|all [SECONDS]  runs a target, or each in turn, for 60 or SECONDS seconds, and prints a table at the end
 
 A target begins with the inputs of inputs/TARGET.txt and those that earlier runs have kept below build/fuzz/TARGET/.
-An input that crashes, takes longer than 5 seconds or leaks memory ends the run and is written to build/fuzz/TARGET/.
+An input that crashes, takes longer than 30 seconds or leaks memory ends the run and is written to build/fuzz/TARGET/.
 """
 import hashlib
 import os
@@ -19,7 +19,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = ROOT / "build/fuzz"
-LIMITS = ["-timeout=5", "-max_len=4096", "-rss_limit_mb=4096"]
+LIMITS = ["-timeout=30", "-max_len=4096", "-rss_limit_mb=4096"]
 SYMBOLIZER = "/usr/lib/llvm-19/bin/llvm-symbolizer"
 HEADER = "target", "executions", "edges covered", "seconds since the last new edge", "crashes"
 
