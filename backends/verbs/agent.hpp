@@ -54,6 +54,10 @@ public:
 
     rdma_cm_id* id() const noexcept { return id_.get(); }
     void hand_over(LinkOwner& owner) noexcept { owner_ = &owner; }
+    /// Whether the connection managers of both sides know that the connection is established. The control lock guards
+    /// it.
+    bool is_mutual() const noexcept { return is_mutual_; }
+    void set_mutual(bool mutual) noexcept { is_mutual_ = mutual; }
     /// Throws std::bad_alloc.
     void set_deadline(const Deadline& deadline);
 
@@ -70,6 +74,7 @@ private:
     LinkOwner* owner_;
     Link* next_in_error_ = nullptr;  // guarded by the agent's errors_mutex_
     bool in_error_ = false;
+    bool is_mutual_ = false;
     IdOwner id_;  // its context is this link
 };
 
@@ -117,7 +122,11 @@ private:
         void forget_given_up() noexcept;
         void release_port(std::uint16_t port) noexcept;
         void clear() noexcept { links_.clear(); }
-        void on_event(CmEvent& event) noexcept override { forget(*event.link); }
+        void on_event(CmEvent& event) noexcept override {
+            // Linux 6.0 and later call a connection unreachable whose peer has another hardware address. The peer may
+            // still confirm its end.
+            if (event.type != RDMA_CM_EVENT_UNREACHABLE || !event.link->is_mutual()) forget(*event.link);
+        }
         void on_deadline(Link& link) noexcept override { forget(link); }
 
     private:

@@ -309,7 +309,7 @@ void Endpoint::confirm() noexcept {
 }
 
 void Endpoint::on_event(CmEvent& event) noexcept {
-    is_mutual_ = event.type == RDMA_CM_EVENT_ESTABLISHED;
+    if (event.type != RDMA_CM_EVENT_UNREACHABLE) link_->set_mutual(event.type == RDMA_CM_EVENT_ESTABLISHED);
     switch (event.type) {
         case RDMA_CM_EVENT_CONNECT_RESPONSE:
             if (state_ == State::Connecting) on_response(event);
@@ -358,7 +358,7 @@ void Endpoint::on_response(const CmEvent& event) noexcept {
     }
     link_->set_deadline(Deadline::never());
     state_ = State::Connected;
-    is_mutual_ = true;
+    link_->set_mutual(true);
     if (std::exchange(peer_connector_, nullptr) != nullptr) asked_for_.service = handshake.local_service;
     observer_.on_connection_event({.kind = Kind::Established,
                                    .remote = handshake.attributes,

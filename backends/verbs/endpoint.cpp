@@ -206,7 +206,7 @@ void Endpoint::end_connection(State next) noexcept {
         // Disconnects, or confirms the peer's disconnect. A request that has not been answered is withdrawn when its id
         // is destroyed.
         const bool told = used && rdma_disconnect(link_->id()) == 0;
-        if (std::exchange(is_mutual_, false) && told) nic().agent().keep_ended(std::move(link_));
+        if (link_->is_mutual() && told) nic().agent().keep_ended(std::move(link_));
         link_.reset();
     }
     state_ = next;

@@ -159,7 +159,6 @@ private:
     std::optional<Repetition> repetition_;             // while a listener is contacted
     std::optional<ConnectionEvent> peer_established_;  // to be reported when the requesting peer confirms
     State state_ = State::Idle;
-    bool is_mutual_ = false;  // the connection manager of each side knows that the connection is established
     std::optional<Drain> drain_;
     std::optional<ConnectionEvent> loss_;           // to be reported when the queue pair holds no shared receive
     bool closing_ = false;                          // a call ends the connection when the queue pair holds none
