@@ -309,7 +309,7 @@ void Endpoint::confirm() noexcept {
 }
 
 void Endpoint::on_event(CmEvent& event) noexcept {
-    if (event.type != RDMA_CM_EVENT_UNREACHABLE) link_->set_mutual(event.type == RDMA_CM_EVENT_ESTABLISHED);
+    if (event.type != RDMA_CM_EVENT_UNREACHABLE) event.link->set_mutual(event.type == RDMA_CM_EVENT_ESTABLISHED);
     switch (event.type) {
         case RDMA_CM_EVENT_CONNECT_RESPONSE:
             if (state_ == State::Connecting) on_response(event);
