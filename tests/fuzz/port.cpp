@@ -28,8 +28,10 @@ void read_source(const std::string& text) {
     find_warnings(tokens, find_uses(tokens, disabled), warnings);
     for (const char* target : {"rpma", "dat"}) {  // throws if replacements overlap
         const Rewriting result = rewrite(text, target);
-        const bool had_comments = text.find("/* TODO(vi-port):") != text.npos;  // which are written again
-        expect(result.replaced != 0 || !result.todos.empty() || result.text == text || had_comments);
+        // Without a use in the source, at most comments of an earlier run are removed.
+        const bool had_comments = text.find("/* TODO(vi-port):") != text.npos;
+        expect(result.replaced != 0 || !result.todos.empty() || result.text == text ||
+               (had_comments && result.text.size() < text.size()));
     }
 }
 
