@@ -120,6 +120,7 @@ void Cno::attach(Evd& evd) {
     members_.push_back(&evd);
     const LockGuard lock(lock_);
     agents_.forget_late_release();
+    agents_.update_flag();
 }
 
 /// If the last dispatcher is freed, the waiters are released (dat_cno_wait(3DAT)).

@@ -77,10 +77,7 @@ private:
         ReadableFlag flag;
 
         /// Threads that do not wait yet are not told.
-        void forget_late_release() noexcept {
-            to_release = std::min(to_release, present);
-            update_flag();
-        }
+        void forget_late_release() noexcept { to_release = std::min(to_release, present); }
         void update_flag() noexcept { flag.set(closed || !triggers.empty() || to_release != 0); }
     };
     class WaitScope;
