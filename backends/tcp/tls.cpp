@@ -71,8 +71,8 @@ constexpr const char* no_memory = "OpenSSL is out of memory";
 /// After so many records of one direction comes a new key. AES-GCM needs one before 2^24.5 (RFC 8446, section 5.5).
 constexpr std::uint32_t records_of_a_key = 1 << 18;
 
-/// OpenSSL takes up to four steps for a new key of the peer, however many there are. A peer of Viaduct has one for many
-/// times as much data as these.
+/// OpenSSL takes three to five steps for a new key of the peer, and accepts any number of keys. A peer of Viaduct sends
+/// more data than these with each.
 constexpr std::uint32_t free_steps = 64;
 constexpr std::uint64_t bytes_of_a_step = 1 << 20;
 
