@@ -362,6 +362,35 @@ async def test_what_came_for_a_task_that_is_cancelled_meanwhile_is_for_the_next_
     assert arrivals.take() is None
 
 
+@runs
+async def test_a_handler_that_finds_nothing_disturbs_nobody(pair, region):
+    client, server = pair
+    posted = server.post_recv(region[:])
+    task = asyncio.ensure_future(server.recv_wait_async(TIMEOUT))
+    await asyncio.sleep(0)
+    await give_up(server)
+    client.post_send(region[0:1])
+    assert await task is posted
+    while server._recvs._asked != 0:  # the second handler is called with NULL
+        await asyncio.sleep(0)
+    server.post_recv(posted)
+    assert server.recv_done() is None
+    with pytest.raises(vipl.TimeoutError):
+        server.recv_wait(0.01)
+
+
+@runs
+async def test_who_waits_asks_again_after_a_handler_that_found_nothing():
+    arrivals, asked = Arrivals(), []
+    task = asyncio.create_task(result_in_time_async("VipRecvWait", arrivals, lambda: asked.append(1), TIMEOUT))
+    await asyncio.sleep(0)
+    arrivals.put(0)
+    while len(asked) < 2:
+        await asyncio.sleep(0)
+    arrivals.put(7)
+    assert await task == 7
+
+
 def test_cancelled_waits_for_connections_are_over(nic):
     service = free_discriminator()
 

@@ -40,7 +40,7 @@ class CompletionQueue(Handled):
 
     def __init__(self, nic: Nic, handle: int) -> None:
         self.nic = nic
-        self._arrivals: Arrivals[CqEntry | None] = Arrivals()
+        self._arrivals: Arrivals[CqEntry] = Arrivals()
         nic._cqs[handle] = self
         super().__init__(handle, nic)
 
@@ -82,10 +82,7 @@ class CompletionQueue(Handled):
     async def wait_async(self, timeout: float | None = None) -> CqEntry:
         """Waits until there is an entry, without blocking the asyncio loop, then takes and returns the oldest. Raises
         TimeoutError after `timeout` seconds."""
-        entry, left = None, time_left(timeout)
-        while entry is None:
-            entry = await result_in_time_async("VipCQWait", self._arrivals, self._ask, left())
-        return entry
+        return await result_in_time_async("VipCQWait", self._arrivals, self._ask, timeout)
 
     def notify(self, handler: typing.Callable[[CompletionQueue, CqEntry | None], object]) -> None:
         """VipCQNotify. Calls handler(cq, entry) once, with the next entry, from a thread of the queue.

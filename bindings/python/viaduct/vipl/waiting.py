@@ -16,7 +16,8 @@ T = typing.TypeVar("T")
 
 
 class Arrivals(typing.Generic[T]):
-    """Results that notify handlers have taken from a queue and that no thread or task has taken yet.
+    """Results that notify handlers have taken from a queue and that no thread or task has taken yet. A handler that has
+    found the queue empty brings none: 0 or None.
 
     If a task is cancelled, its result goes to the next thread or task that requests one. Thread-safe.
     """
@@ -24,7 +25,7 @@ class Arrivals(typing.Generic[T]):
     def __init__(self) -> None:
         self._lock = threading.RLock()  # guards the attributes below; reentrant, because ask() may free objects
         self._asked = 0
-        self._waiting: list[concurrent.futures.Future[T]] = []
+        self._waiting: list[concurrent.futures.Future[T | None]] = []
         self._ready: collections.deque[T] = collections.deque()
 
     @property
@@ -39,9 +40,9 @@ class Arrivals(typing.Generic[T]):
         with self._lock:
             return self._ready.popleft() if self._ready else None
 
-    def future(self, ask: typing.Callable[[], None]) -> concurrent.futures.Future[T]:
-        """Returns the future of the next result. ask() requests one call of put(); its exceptions are raised."""
-        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+    def future(self, ask: typing.Callable[[], None]) -> concurrent.futures.Future[T | None]:
+        """Returns the future of the next put(). ask() requests one call of that; its exceptions are raised."""
+        future: concurrent.futures.Future[T | None] = concurrent.futures.Future()
         with self._lock:
             if self._ready:
                 future.set_result(self._ready.popleft())
@@ -53,25 +54,26 @@ class Arrivals(typing.Generic[T]):
             self._waiting.append(future)
         return future
 
-    def put(self, news: T) -> None:
+    def put(self, news: T | None) -> None:
         """Passes on the result of a handler."""
         with self._lock:
             self._asked -= 1
         self._pass_on(news)
 
-    def give_back(self, future: concurrent.futures.Future[T]) -> None:
+    def give_back(self, future: concurrent.futures.Future[T | None]) -> None:
         """Abandons a future. If it already has a result, the next request gets that."""
         if not future.cancel() and future.exception() is None:
             self._pass_on(future.result())
 
-    def _pass_on(self, news: T) -> None:
+    def _pass_on(self, news: T | None) -> None:
         with self._lock:
             while self._waiting:
                 future = self._waiting.pop(0)
                 if future.set_running_or_notify_cancel():
                     break
             else:
-                self._ready.append(news)
+                if news:
+                    self._ready.append(news)
                 return
         future.set_result(news)
 
@@ -119,28 +121,34 @@ def time_left(timeout: float | None) -> typing.Callable[[], float | None]:
 def result_in_time(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], None], timeout: float | None) -> T:
     """Waits for the next result, and returns it. Raises TimeoutError; a result that arrives later goes to the next
     request."""
-    future = arrivals.future(ask)
-    try:
-        return future.result(timeout)
-    except concurrent.futures.TimeoutError:
-        return _result_after_all(call, future)
-    except BaseException:
-        arrivals.give_back(future)
-        raise
+    news, left = None, time_left(timeout)
+    while not news:  # ask() raises an exception if the queue is still empty
+        future = arrivals.future(ask)
+        try:
+            news = future.result(left())
+        except concurrent.futures.TimeoutError:
+            news = _result_after_all(call, future)
+        except BaseException:
+            arrivals.give_back(future)
+            raise
+    return news
 
 
 async def result_in_time_async(call: str, arrivals: Arrivals[T], ask: typing.Callable[[], None],
                                timeout: float | None) -> T:
     """Waits for the next result without blocking the asyncio loop, and returns it. Raises TimeoutError; a result that
     arrives later goes to the next request."""
-    future = arrivals.future(ask)
-    try:
-        return await asyncio.wait_for(asyncio.wrap_future(future), timeout)
-    except asyncio.TimeoutError:
-        return _result_after_all(call, future)
-    except BaseException:
-        arrivals.give_back(future)
-        raise
+    news, left = None, time_left(timeout)
+    while not news:
+        future = arrivals.future(ask)
+        try:
+            news = await asyncio.wait_for(asyncio.wrap_future(future), left())
+        except asyncio.TimeoutError:
+            news = _result_after_all(call, future)
+        except BaseException:
+            arrivals.give_back(future)
+            raise
+    return news
 
 
 def _result_after_all(call: str, future: concurrent.futures.Future[T]) -> T:
