@@ -391,6 +391,20 @@ async def test_who_waits_asks_again_after_a_handler_that_found_nothing():
     assert await task == 7
 
 
+def test_who_comes_while_a_result_is_passed_on_asks_for_another():
+    asked, late = [], []
+
+    class Interrupted(Arrivals):
+        def _pass_on(self, news):
+            late.append(self.future(lambda: asked.append(2)))
+            super()._pass_on(news)
+    arrivals = Interrupted()
+    first = arrivals.future(lambda: asked.append(1))
+    arrivals.put(7)
+    assert first.result(TIMEOUT) == 7
+    assert asked == [1, 2] and not late[0].done()
+
+
 def test_cancelled_waits_for_connections_are_over(nic):
     service = free_discriminator()
 

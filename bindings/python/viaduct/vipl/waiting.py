@@ -48,7 +48,7 @@ class Arrivals(typing.Generic[T]):
                 future.set_result(self._ready.popleft())
                 return future
             self._waiting = [waiter for waiter in self._waiting if not waiter.cancelled()]
-            if self._asked == len(self._waiting):
+            if self._asked <= len(self._waiting):  # fewer: put() is about to pass a result on
                 ask()
                 self._asked += 1
             self._waiting.append(future)
