@@ -6,6 +6,8 @@ import sys
 import threading
 import time
 
+from viaduct import _lifetime
+
 TIMEOUT = 60  # seconds; reached only if a call hangs
 
 
@@ -87,6 +89,17 @@ def threads_that_call(monkeypatch, owner, name):
         return function(*arguments, **options)
     monkeypatch.setattr(owner, name, noting)
     return threads
+
+
+def until_it_waits_for_a_child(monkeypatch, close):
+    """Starts a thread that closes an object, and returns when it waits for another thread that ends a child, or is
+    over."""
+    waits, wait = threading.Event(), _lifetime._released.wait
+    monkeypatch.setattr(_lifetime._released, "wait", lambda: (waits.set(), wait()))
+    closing = Background(close)
+    while closing.runs() and not waits.is_set():
+        pass
+    return closing
 
 
 def use_until_gone(thing, uses, says_gone):

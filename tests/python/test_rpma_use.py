@@ -9,7 +9,8 @@ import threading
 import pytest
 from viaduct import _rpma, rpma
 
-from background import TIMEOUT, Background, all_of, end_in_use, join, runs, threads_that_call
+from background import (TIMEOUT, Background, all_of, end_in_use, join, runs, threads_that_call,
+                        until_it_waits_for_a_child)
 from checks import fails, leak_nothing
 from programs import TESTS, python
 from rpma_pair import ADDRESS, Pair, free_port, new_peer, pair, peer
@@ -122,6 +123,25 @@ def test_closing_under_calls_of_other_threads(peer):
         begun.wait(TIMEOUT)
         pair.client.close()
         join(users)
+
+
+ENDS = {
+    "rpma_conn_delete": lambda peer: Pair(peer).client.delete,
+    "rpma_conn_req_connect": lambda peer: peer.conn_req_new(ADDRESS, free_port()).connect,
+}
+
+
+@pytest.mark.parametrize("name, make", ENDS.items(), ids=ENDS)
+def test_a_peer_is_closed_after_what_another_thread_ends(peer, monkeypatch, name, make):
+    end, call, closing = make(peer), getattr(_rpma, name), []
+
+    def end_while_the_peer_closes(*arguments):
+        closing.append(until_it_waits_for_a_child(monkeypatch, peer.close))
+        return call(*arguments)
+    monkeypatch.setattr(_rpma, name, end_while_the_peer_closes)
+    end()
+    closing[0].result()
+    assert peer.closed
 
 
 RAW = {

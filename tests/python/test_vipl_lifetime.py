@@ -7,7 +7,7 @@ import threading
 import weakref
 
 import pytest
-from background import TIMEOUT, Background, all_of, end_in_use, join, use_until_gone
+from background import TIMEOUT, Background, all_of, end_in_use, join, until_it_waits_for_a_child, use_until_gone
 from checks import leak_nothing
 from programs import TESTS, python
 from vipl_pair import connected, free_discriminator, must_fail, nic, pair, region
@@ -161,6 +161,29 @@ def test_a_handler_and_another_thread_close_the_same_vi(nic):
         assert told.wait(TIMEOUT)
         server.close()
         client.close()
+
+
+def test_a_nic_is_closed_after_a_vi_that_another_thread_destroys(nic, region, monkeypatch):
+    vi = nic.create_vi()
+    begun, destroyed, leave = threading.Event(), threading.Event(), threading.Event()
+
+    def handle(vi, descriptor):
+        begun.set()
+        with pytest.raises(vipl.Error):
+            while True:
+                vi.query()  # until the other thread waits for this handler
+        destroyed.set()
+        leave.wait(TIMEOUT)
+    vi.post_recv(region[:])
+    vi.recv_notify(handle)
+    vi.disconnect()  # flushes the descriptor
+    assert begun.wait(TIMEOUT)
+    destroying = Background(vi.destroy)
+    assert destroyed.wait(TIMEOUT)
+    closing = until_it_waits_for_a_child(monkeypatch, nic.close)
+    leave.set()
+    join([destroying, closing])
+    assert nic.closed
 
 
 def test_memory_of_other_nics_ends_beside_a_handler(pair, region):

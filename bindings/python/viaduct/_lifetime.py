@@ -13,7 +13,7 @@ from viaduct._arguments import Checked
 from viaduct.errors import Error
 
 _lock = threading.RLock()  # guards the tree of resources: which are closed, and their children
-_released = threading.Condition(_lock)  # signalled when a resource has left the tree
+_released = threading.Condition(_lock)  # signalled when a call that ends a resource has returned
 _roots: weakref.WeakSet[Resource] = weakref.WeakSet()
 
 Self = typing.TypeVar("Self", bound="Resource")
@@ -30,12 +30,12 @@ class Resource(Checked):
     """
 
     _closed = True  # until __init__ has run
-    _closer = 0  # the thread that releases it
     _abandoned = False  # only its children refer to it
 
     def __init__(self, *parents: Resource) -> None:
         self._parents = parents
         self._children: dict[int, weakref.ref[Resource]] = {}  # oldest first
+        self._enders: list[int] = []  # threads in calls that end it
         with _lock:
             gone = next((parent for parent in parents if parent._closed), None)
             if gone is None:
@@ -60,34 +60,48 @@ class Resource(Checked):
         Works in every state. Closing an object twice has no effect. Waits until calls of other threads on the object
         have returned; waits for events are interrupted, which takes at most 0.1 seconds.
         """
-        while True:
-            with _lock:
-                if self._closed:
-                    return
-                children = self._living_children()
-                to_close = [child for child in children if not child._closed]
-                if not to_close and not any(child._closing_elsewhere() for child in children):
-                    self._closed = True  # from here on there are no new children
-                    self._closer = threading.get_ident()
-                    break
-                if not to_close:
-                    _released.wait()
-            for child in to_close:
-                child.close()
+        with contextlib.ExitStack() as ending:
+            while True:
+                with _lock:
+                    if self._closed or self._ending_elsewhere():
+                        return
+                    children = self._living_children()
+                    to_close = [child for child in children if not child._closed and not child._ending_elsewhere()]
+                    if not to_close and not any(child._ending_elsewhere() for child in children):
+                        self._closed = True  # from here on there are no new children
+                        ending.enter_context(self._ending())
+                        break
+                    if not to_close:
+                        _released.wait()
+                for child in to_close:
+                    child.close()
+            try:
+                self._release()
+            finally:
+                self._released()
+
+    @contextlib.contextmanager
+    def _ending(self) -> typing.Iterator[None]:
+        """Surrounds a call that ends the object, unless it fails. Other threads do not close it or its parents
+        meanwhile."""
+        with _lock:
+            self._enders.append(threading.get_ident())
         try:
-            self._release()
+            yield
         finally:
-            self._released()
+            with _lock:
+                self._enders.remove(threading.get_ident())
+                _released.notify_all()
 
     def _living_children(self) -> list[Resource]:
         """Returns what was created from this object and has not been released yet, the newest first."""
         known = [reference() for reference in reversed(self._children.values())]
         return [child for child in known if child is not None]
 
-    def _closing_elsewhere(self) -> bool:
-        """Whether another thread is releasing this object. A thread that closes the parent waits for that. A thread
-        that closes this object does not: it may run a handler of the object, for which the first thread waits."""
-        return self._closer not in (0, threading.get_ident())
+    def _ending_elsewhere(self) -> bool:
+        """Whether another thread is ending this object. A thread that closes the parent waits for that. A thread that
+        closes this object does not: it may run a handler of the object, for which the first thread waits."""
+        return any(thread != threading.get_ident() for thread in self._enders)
 
     def _release(self) -> None:
         """Releases the resource in any state. Subclasses override it."""
@@ -98,7 +112,6 @@ class Resource(Checked):
             self._closed = True
             for parent in self._parents:
                 parent._children.pop(id(self), None)
-            _released.notify_all()
         for parent in self._parents:
             if parent._abandoned and not parent._children:
                 parent.close()

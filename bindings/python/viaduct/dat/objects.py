@@ -48,8 +48,9 @@ class DatObject(_lifetime.Resource):
 
     def free(self) -> None:
         """Ends the object, as close() does, but only if nothing uses it. Raises Error(INVALID_STATE) otherwise."""
-        self._destroy()
-        self._released()
+        with self._ending():
+            self._destroy()
+            self._released()
 
     @property
     def context(self) -> int:

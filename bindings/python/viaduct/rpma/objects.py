@@ -33,10 +33,11 @@ class Object(Resource):
 
     def _delete(self) -> None:
         """Deletes the object with the call of C, and raises its errors. The object is gone even then."""
-        try:
-            self._end(self._take())
-        finally:
-            self._released()
+        with self._ending():
+            try:
+                self._end(self._take())
+            finally:
+                self._released()
 
 
 class Configuration(Object):

@@ -40,17 +40,19 @@ class ConnectionRequest(Handled):
         Raises TimeoutError if the peer has given up; Error: INVALID_STATE (the VI is not idle),
         INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS (the attribute differs from the peer's: try another VI).
         """
-        try:
-            _vipl.VipConnectAccept(self.handle, vi.handle)
-        except TimeoutError:
+        with self._ending():
+            try:
+                _vipl.VipConnectAccept(self.handle, vi.handle)
+            except TimeoutError:
+                self._released()
+                raise
             self._released()
-            raise
-        self._released()
 
     def reject(self) -> None:
         """VipConnectReject. Refuses the request. The peer gets REJECT."""
-        self._release()
-        self._released()
+        with self._ending():
+            self._release()
+            self._released()
 
     def _release(self) -> None:
         _vipl.VipConnectReject(self.handle)

@@ -28,10 +28,11 @@ class Ptag(Handled):
 
     def destroy(self) -> None:
         """VipDestroyPtag. Raises Error(ERROR_RESOURCE) if a VI or a region uses the tag; close() closes these first."""
-        if not self._children:
-            self._deregister_chunks()
-        _vipl.VipDestroyPtag(self.nic.handle, self.handle)
-        self._released()
+        with self._ending():
+            if not self._children:
+                self._deregister_chunks()
+            _vipl.VipDestroyPtag(self.nic.handle, self.handle)
+            self._released()
 
     def _release(self) -> None:
         self._deregister_chunks()
@@ -96,8 +97,9 @@ class Region(Handled):
     def deregister(self) -> None:
         """VipDeregisterMem. Ends all use of the memory: operations in progress, and later ones, complete with a
         protection error. Raises Error(INVALID_PARAMETER) if the region is closed."""
-        self._release()
-        self._released()
+        with self._ending():
+            self._release()
+            self._released()
 
     def _release(self) -> None:
         _vipl.VipDeregisterMem(self.nic.handle, self._pinned.address, self.handle)

@@ -72,8 +72,9 @@ class Vi(Handled):
     def destroy(self) -> None:
         """VipDestroyVi. Raises Error(INVALID_STATE) if the VI is not idle or descriptors are on its queues; close()
         requires neither. Waits until a running notify handler of the VI has returned."""
-        _vipl.VipDestroyVi(self.handle)
-        self._released()
+        with self._ending():
+            _vipl.VipDestroyVi(self.handle)
+            self._released()
         self._gone()
 
     def _release(self) -> None:
