@@ -170,11 +170,14 @@ def test_a_vi_that_cannot_be_destroyed_disturbs_nobody(pair, region):
 
 def test_a_signal_handler_cannot_close_what_is_waited_for(nic, alarm):
     """The handler gets an error, which ends the wait. The NIC can be closed afterwards."""
-    signal.signal(signal.SIGALRM, lambda *_: _vipl.VipCloseNic(nic.handle))
+    signal.signal(signal.SIGALRM, lambda *_: nic.close())
     with pytest.raises(RuntimeError):
         alarm()
         nic.connect_wait(free_discriminator())
+    assert not nic.closed
     nic.query()
+    nic.close()
+    must_fail(ReturnCode.INVALID_PARAMETER, nic.query)
 
 
 # ---- Handlers ----

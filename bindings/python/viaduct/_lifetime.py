@@ -58,7 +58,8 @@ class Resource(Checked):
         """Closes the object, after everything created from it, the newest first.
 
         Works in every state. Closing an object twice has no effect. Waits until calls of other threads on the object
-        have returned; waits for events are interrupted, which takes at most 0.1 seconds.
+        have returned; waits for events are interrupted, which takes at most 0.1 seconds. In a signal
+        handler it may raise RuntimeError: the interrupted call uses the object, which stays open.
         """
         with contextlib.ExitStack() as ending:
             while True:
@@ -77,8 +78,12 @@ class Resource(Checked):
                     child.close()
             try:
                 self._release()
+            except RuntimeError:  # a call of this thread, which a signal handler has interrupted, uses it
+                self._closed = False
+                raise
             finally:
-                self._released()
+                if self._closed:
+                    self._released()
 
     @contextlib.contextmanager
     def _ending(self) -> typing.Iterator[None]:
