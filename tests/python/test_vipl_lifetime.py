@@ -132,6 +132,17 @@ def test_eight_threads_share_a_vi(nic, pair):
     assert not client._posted and not server._posted
 
 
+def test_threads_that_need_a_tag_get_the_same(eager_threads):
+    for _ in range(50):
+        with vipl.open_nic() as nic:
+            start = threading.Barrier(4)
+
+            def tag(nic=nic, start=start):
+                start.wait(TIMEOUT)
+                return nic.ptag
+            assert len(set(all_of([tag] * 4))) == 1
+
+
 def test_many_threads_close_what_belongs_together(nic):
     for _ in range(20):
         ptag, cq = nic.create_ptag(), nic.create_cq()

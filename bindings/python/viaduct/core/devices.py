@@ -2,7 +2,7 @@
 """Devices, and the objects created from them."""
 from __future__ import annotations
 
-from viaduct import _core
+from viaduct import _core, _lifetime
 from viaduct.core.addresses import Service
 from viaduct.core.connections import Listener
 from viaduct.core.constants import Reliability
@@ -50,9 +50,10 @@ class Device(Held):
     @property
     def domain(self) -> ProtectionDomain:
         """The protection domain of regions and endpoints that name no other."""
-        if self._domain is None or self._domain.closed:
-            self._domain = ProtectionDomain(self)
-        return self._domain
+        with _lifetime._lock:  # only one thread creates it
+            if self._domain is None or self._domain.closed:
+                self._domain = ProtectionDomain(self)
+            return self._domain
 
     def register(self, memory: Buffer | int, access: Access = Access.ALL, *,
                  domain: ProtectionDomain | None = None) -> MemoryRegion:

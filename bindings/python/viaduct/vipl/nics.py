@@ -7,7 +7,7 @@ import ipaddress
 import typing
 import weakref
 
-from viaduct import _vipl
+from viaduct import _lifetime, _vipl
 from viaduct._arguments import awaits, checked
 from viaduct.memory import Buffer, Pinned, buffer_of
 from viaduct.vipl.addresses import Discriminator, NetAddress, discriminator_bytes, from_raw_address
@@ -104,9 +104,10 @@ class Nic(Handled):
     @property
     def ptag(self) -> Ptag:
         """The protection tag of objects created without one."""
-        if self._ptag is None or self._ptag.closed:
-            self._ptag = self.create_ptag()
-        return self._ptag
+        with _lifetime._lock:  # only one thread creates it
+            if self._ptag is None or self._ptag.closed:
+                self._ptag = self.create_ptag()
+            return self._ptag
 
     def create_ptag(self) -> Ptag:
         """VipCreatePtag. Returns a new protection tag. Raises Error(ERROR_RESOURCE) if the NIC has no more tags."""
@@ -138,13 +139,13 @@ class Nic(Handled):
         """
         return Vi(self, attributes, send_cq, recv_cq)
 
-    def _to_raw(self, attributes: ViAttributes) -> _vipl.VIP_VI_ATTRIBUTES:
+    def _to_raw(self, attributes: ViAttributes, ptag: Ptag) -> _vipl.VIP_VI_ATTRIBUTES:
         raw = _vipl.VIP_VI_ATTRIBUTES()
         raw.ReliabilityLevel = attributes.reliability_level
         size = attributes.max_transfer_size
         raw.MaxTransferSize = self.attributes.max_transfer_size if size is None else size
         raw.QoS = attributes.qos
-        raw.Ptag = (attributes.ptag or self.ptag).handle
+        raw.Ptag = ptag.handle
         raw.EnableRdmaWrite = attributes.enable_rdma_write
         raw.EnableRdmaRead = attributes.enable_rdma_read
         return raw

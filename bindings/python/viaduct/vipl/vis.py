@@ -64,7 +64,7 @@ class Vi(Handled):
         self._sends: Arrivals[int] = Arrivals()
         self._recvs: Arrivals[int] = Arrivals()
         self._ptag = attributes.ptag or nic.ptag
-        handle = _vipl.VipCreateVi(nic.handle, nic._to_raw(attributes), send_cq.handle if send_cq else 0,
+        handle = _vipl.VipCreateVi(nic.handle, nic._to_raw(attributes, self._ptag), send_cq.handle if send_cq else 0,
                                    recv_cq.handle if recv_cq else 0)
         nic._vis[handle] = self
         super().__init__(handle, nic, self._ptag, *{queue for queue in (send_cq, recv_cq) if queue is not None})
@@ -358,7 +358,7 @@ class Vi(Handled):
         """VipSetViAttributes. Changes all attributes or, if it fails, none. Raises Error: INVALID_STATE (the VI is not
         idle), and those of Nic.create_vi()."""
         ptag = attributes.ptag or self.nic.ptag
-        _vipl.VipSetViAttributes(self.handle, self.nic._to_raw(attributes))
+        _vipl.VipSetViAttributes(self.handle, self.nic._to_raw(attributes, ptag))
         self._depend_on(*(ptag if parent is self._ptag else parent for parent in self._parents))
         self._ptag = ptag
 
