@@ -70,10 +70,11 @@ void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR* error) {
     const Entrance::Visit visit;
     if (!visit) return;
     const Handler handler = *static_cast<Handler*>(context);
-    if (!handler.function.is_none()) call_handler(handler, *error);
+    if (handler.function && !handler.function.is_none()) call_handler(handler, *error);
 }
 
-/// A running handler may still use the old context, so the object is kept and its contents are replaced.
+/// A running handler may still use the old context, so the object is kept and its contents are replaced. It is empty
+/// until the first call of the library has returned.
 void error_callback(Handle nic, const py::object& context, const py::object& function) {
     const bool wanted = !function.is_none();
     VIP_PVOID const slot = wanted && limits_of(nic).NicAddressLen != 0 ? &handlers().errors_of(nic) : nullptr;
