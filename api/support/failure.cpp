@@ -43,6 +43,10 @@ void report(LogLevel level, const Result& result) noexcept {
         log(level, "%s(%p): %s%s%s", result.call, result.object, result.name, separator, reported.reason.c_str());
 }
 
+void forget() noexcept {
+    if (silences == 0) reported = {};
+}
+
 Silence::Silence() noexcept { ++silences; }
 Silence::~Silence() { --silences; }
 

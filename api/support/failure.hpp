@@ -49,6 +49,9 @@ struct Result {
 /// without one.
 VIADUCT_EXPORT void report(LogLevel level, const Result& result) noexcept;
 
+/// Makes last() empty: for a failure that is returned without a report.
+VIADUCT_EXPORT void forget() noexcept;
+
 /// While it exists, this thread reports nothing: for an entry point that calls others, and reports their failures as
 /// its own afterwards.
 class Silence {

@@ -45,9 +45,8 @@ VIP_RETURN result_of(const ConnectionEvent& event) noexcept {
 VIP_RETURN failed(const Status& status) noexcept { return failed(to_return(status.code()), status); }
 
 void Api::report(const Call& call, const void* handle, VIP_RETURN result) noexcept {
-    const bool failed_call =
-        result != VIP_NOT_DONE && result != VIP_DESCRIPTOR_ERROR && (result != VIP_TIMEOUT || failure::has_reason());
-    if (!failed_call) return;
+    if (result == VIP_NOT_DONE || result == VIP_DESCRIPTOR_ERROR) return;
+    if (result == VIP_TIMEOUT && !failure::has_reason()) return failure::forget();  // of a wait
     if (result == VIP_INVALID_PARAMETER && handles.was_inherited(handle)) failure::because(inherited_handle);
     failure::report(is_of_device(result) ? LogLevel::Info : LogLevel::Debug,
                     {.call = call.function, .object = handle, .code = result, .name = name_of(result)});

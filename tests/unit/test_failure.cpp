@@ -53,6 +53,10 @@ TEST_CASE("failures: the last reason belongs to its code and its thread") {
     CHECK(elsewhere.empty());
     failure::report(LogLevel::Debug, {.call = "call", .object = nullptr, .code = 7, .name = "SEVEN"});
     CHECK(std::string(failure::last(7)).empty());  // the second one had no reason
+    failure::because("third");
+    failure::report(LogLevel::Debug, {.call = "call", .object = nullptr, .code = 7, .name = "SEVEN"});
+    failure::forget();
+    CHECK(std::string(failure::last(7)).empty());
     failure::because("stale");
     failure::clear();
     failure::report(LogLevel::Debug, {.call = "call", .object = nullptr, .code = 7, .name = "SEVEN"});
