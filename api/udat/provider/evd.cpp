@@ -143,39 +143,30 @@ void Evd::report_overflow() noexcept { ia().report(DAT_ASYNC_ERROR_EVD_OVERFLOW,
 
 // ---- Taking events ------------------------------------------------------------------------------------------------
 
-Evd::Taken Evd::write_any(Completion completion, DAT_EVENT& event) noexcept {
-    bool quiet = false;
-    if (!settle_with_endpoint(completion, has_cookies_, quiet) || !write_event(completion, binds, event, quiet))
-        return Taken::Unreported;
+/// Writes the event of a completion. Returns false if it has none.
+bool Evd::write(Completion completion, DAT_EVENT& event, Origin& origin) noexcept {
+    origin = {.ep = reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context)};
+    if (!settle_with_endpoint(completion, has_cookies_, origin.quiet) ||
+        !write_event(completion, binds, event, origin.quiet))
+        return false;
     event.evd_handle = handle();
-    return quiet ? Taken::Quiet : Taken::Normal;
+    return true;
 }
 
-/// As write_any(), with a short path for completions of the usual kind.
-[[gnu::always_inline]] inline Evd::Taken Evd::write(const Completion& completion, DAT_EVENT& event) noexcept {
+/// The same for completions of the usual kind, which all have events. Returns false if this is another one.
+[[gnu::always_inline]] inline bool Evd::write_usual(const Completion& completion, DAT_EVENT& event) noexcept {
     if (!is_usual(completion) || has_cookies_.load(std::memory_order_relaxed)) [[unlikely]]
-        return write_any(completion, event);
+        return false;
     write_usual_event(completion, event);
     event.evd_handle = handle();
-    return Taken::Normal;
+    return true;
 }
 
-[[gnu::always_inline]] inline Evd::Taken Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
-    if (completions_ == nullptr) return Taken::Nothing;
+bool Evd::take_completion(DAT_EVENT& event, Origin& origin) noexcept {
     UninitializedCompletions<1> memory;
-    Completion& completion = memory.first();
-    if (!completions_->poll(completion)) return Taken::Nothing;
-    const Taken taken = write(completion, event);
-    origin = {reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context), taken == Taken::Quiet};
-    return taken;
-}
-
-bool Evd::take_reported_completion(DAT_EVENT& event, Origin* origin) noexcept {
-    Taken taken = Taken::Unreported;
-    Origin found;
-    while (taken == Taken::Unreported) taken = take_completion(event, found);
-    if (origin != nullptr) *origin = found;
-    return taken != Taken::Nothing;
+    while (completions_ != nullptr && completions_->poll(memory.first()))
+        if (write(memory.first(), event, origin)) return true;
+    return false;
 }
 
 /// Reports whether the oldest posted event, which must exist, ends a connection that may still have completions in the
@@ -218,15 +209,24 @@ bool Evd::is_early() const noexcept {
     return take_posted(event);
 }
 
+/// Takes the oldest event if a completion was polled. Meanwhile the beginning of its connection may have been posted.
+[[gnu::noinline]] bool Evd::take_after(Completion polled, DAT_EVENT& event) noexcept {
+    Origin origin;
+    const bool has_completion = write(polled, event, origin) || take_completion(event, origin);
+    if (!has_posted() || (has_completion && !reserve_place())) return has_completion;
+    if (has_completion) (void)keep_completion(event, origin, last);
+    return take_any(event);
+}
+
 /// Takes the oldest event.
 [[gnu::always_inline]] inline bool Evd::take(DAT_EVENT& event) noexcept {
-    if (has_posted()) [[unlikely]]
-        return take_any(event);
-    Origin origin;
-    const Taken taken = take_completion(event, origin);
-    if (taken >= Taken::Quiet) return true;
-    if (taken == Taken::Unreported && take_reported_completion(event)) return true;
-    return has_posted() && take_posted(event);
+    UninitializedCompletions<1> memory;
+    if (!has_posted() && completions_ != nullptr && completions_->poll(memory.first())) [[likely]] {
+        if (write_usual(memory.first(), event) && !has_posted()) [[likely]]
+            return true;
+        return take_after(memory.first(), event);
+    }
+    return has_posted() && take_any(event);
 }
 
 /// Returns the position of a completion among the queued events: before the end of its connection, behind its beginning
@@ -246,6 +246,7 @@ bool Evd::reserve_place() noexcept {
     if (has_place_) return true;
     const LockGuard lock(lock_);
     has_place_ = make_room();
+    lacks_memory_ = !has_place_;
     return has_place_;
 }
 
@@ -263,12 +264,12 @@ std::size_t Evd::keep_completion(const DAT_EVENT& event, const Origin& origin, s
     return place;
 }
 
-/// Moves completions to the events while there is room. Returns the number of queued events.
-std::size_t Evd::collect() noexcept {
+/// Moves completions to the events until there are as many as these. Returns the number of queued events.
+std::size_t Evd::collect(std::size_t most) noexcept {
     DAT_EVENT event;
     Origin origin;
-    while (completions_ != nullptr && count_.load(std::memory_order_acquire) < capacity_ && reserve_place() &&
-           take_reported_completion(event, &origin))
+    while (completions_ != nullptr && count_.load(std::memory_order_acquire) < most && reserve_place() &&
+           take_completion(event, origin))
         (void)keep_completion(event, origin, last);
     return count_.load(std::memory_order_acquire);
 }
@@ -285,7 +286,7 @@ void Evd::collect_before_end() noexcept {
     DAT_EVENT event;
     Origin origin;
     std::size_t end = 0;  // its position
-    for (std::uint32_t i = 0; i != places_ && reserve_place() && take_reported_completion(event, &origin); ++i)
+    for (std::uint32_t i = 0; i != places_ && reserve_place() && take_completion(event, origin); ++i)
         if (keep_completion(event, origin, others_follow ? last : end) <= end) ++end;
 }
 
@@ -299,7 +300,7 @@ bool Evd::collect_all() noexcept {
     bool wakes = false;
     for (std::uint32_t i = 0; i != places_; ++i) {
         has_room = reserve_place();
-        if (!has_room || !take_reported_completion(event, &origin)) break;
+        if (!has_room || !take_completion(event, origin)) break;
         (void)keep_completion(event, origin, last);
         wakes = wakes || !origin.quiet;
     }
@@ -321,11 +322,12 @@ bool Evd::has_news() const noexcept {
 bool Evd::has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept {
     const LockGuard taking(taking_);
     if (threshold > 1 || has_cookies_) {
-        nmore = static_cast<DAT_COUNT>(collect());
+        // The dispatcher may have become shorter than the threshold.
+        nmore = static_cast<DAT_COUNT>(collect(std::max<std::size_t>(capacity_, threshold)));
         if (static_cast<std::size_t>(nmore) < threshold || !has_news()) return false;
     }
     if (!take(event)) return false;
-    (void)collect();
+    (void)collect(capacity_);
     const LockGuard lock(lock_);
     nmore = static_cast<DAT_COUNT>(events_.size());
     untold_ = false;
@@ -372,9 +374,10 @@ public:
         hears_ = evd_.arm();
         return {};
     }
-    /// If no descriptor can wake the thread, it polls periodically.
+    /// If no descriptor can wake the thread, or completions had to be left where they are, it polls periodically.
     bool sleep(const Deadline& deadline) {
-        const Woken woken = evd_.sleep(hears_ ? deadline : std::min(deadline, Deadline::after(look_again)));
+        const bool patient = hears_ && !evd_.lacks_memory_;
+        const Woken woken = evd_.sleep(patient ? deadline : std::min(deadline, Deadline::after(look_again)));
         interrupted_ = woken == Woken::Signal;
         return !interrupted_ && woken != Woken::Closed;
     }
@@ -455,8 +458,11 @@ bool Evd::begin_wait() noexcept {
 void Evd::end_wait() noexcept {
     if (cno() != nullptr) {
         (void)watch_completions();
-        const LockGuard taking(taking_);
-        (void)collect();
+        {
+            const LockGuard taking(taking_);
+            (void)collect(capacity_);
+        }
+        if (completions_ != nullptr) (void)completions_->ready();  // what there was no room for causes an event
     }
     const LockGuard lock(lock_);
     waiting_ = false;  // the dispatcher may be freed once the lock is released

@@ -124,10 +124,6 @@ private:
         bool quiet = false;
     };
 
-    /// The result of taking a completion: whether there was one, whether it is reported, and whether its event wakes
-    /// waiters.
-    enum class Taken : std::uint8_t { Nothing, Unreported, Quiet, Normal };
-
     Evd(Ia& ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags);
 
     bool has_posted() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
@@ -136,12 +132,11 @@ private:
     Notification notification() const noexcept;
     bool is_early() const noexcept VIADUCT_REQUIRES(taking_);
     bool take_any(DAT_EVENT& event) noexcept VIADUCT_REQUIRES(taking_);
+    bool take_after(Completion polled, DAT_EVENT& event) noexcept VIADUCT_REQUIRES(taking_);
     bool take_posted(DAT_EVENT& event) noexcept VIADUCT_REQUIRES(taking_);
-    [[gnu::noinline]] Taken write_any(Completion completion, DAT_EVENT& event) noexcept;
-    Taken write(const Completion& completion, DAT_EVENT& event) noexcept;
-    Taken take_completion(DAT_EVENT& event, Origin& origin) noexcept VIADUCT_REQUIRES(taking_);
-    [[gnu::noinline]] bool take_reported_completion(DAT_EVENT& event, Origin* origin = nullptr) noexcept
-        VIADUCT_REQUIRES(taking_);
+    [[gnu::noinline]] bool write(Completion completion, DAT_EVENT& event, Origin& origin) noexcept;
+    bool write_usual(const Completion& completion, DAT_EVENT& event) noexcept;
+    bool take_completion(DAT_EVENT& event, Origin& origin) noexcept VIADUCT_REQUIRES(taking_);
     bool reserve_place() noexcept VIADUCT_REQUIRES(taking_);
     std::size_t keep_completion(const DAT_EVENT& event, const Origin& origin, std::size_t otherwise) noexcept
         VIADUCT_REQUIRES(taking_);
@@ -152,7 +147,7 @@ private:
     void append(const DAT_EVENT& event) noexcept VIADUCT_REQUIRES(lock_);
     std::size_t place_for(DAT_EP_HANDLE ep, std::size_t otherwise) const noexcept VIADUCT_REQUIRES(lock_);
     bool has_news() const noexcept;
-    std::size_t collect() noexcept VIADUCT_REQUIRES(taking_);
+    std::size_t collect(std::size_t most) noexcept VIADUCT_REQUIRES(taking_);
     bool has(std::size_t threshold, DAT_EVENT& event, DAT_COUNT& nmore) noexcept;
     void announce() noexcept VIADUCT_REQUIRES(lock_);
     bool arm() noexcept;
@@ -183,7 +178,8 @@ private:
     mutable SpinLock lock_;  // never held while a backend is called
     Fifo<Queued> events_ VIADUCT_GUARDED_BY(lock_);
     ReadableFlag news_ VIADUCT_GUARDED_BY(lock_);  // since arm()
-    std::atomic<bool> has_place_{false};  // events_ has room for a completion; changed with taking_ and lock_ held
+    std::atomic<bool> has_place_{false};     // events_ has room for a completion; changed with taking_ and lock_ held
+    std::atomic<bool> lacks_memory_{false};  // for a place, when one was last needed
     std::size_t requests_ VIADUCT_GUARDED_BY(lock_) = 0;   // connection requests for which there is room
     std::atomic<std::size_t> count_{0};                    // size of events_, to be read without the lock
     bool untold_ VIADUCT_GUARDED_BY(lock_) = false;        // events came since a thread began to wait or was told

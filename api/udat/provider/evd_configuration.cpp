@@ -184,7 +184,7 @@ bool Evd::has_new_completions() noexcept {
     }
     if (!has_cookies_) return true;
     const BiasedLock::SlowPathGuard taking(taking_);
-    (void)collect();
+    (void)collect(capacity_);
     return has_news();
 }
 

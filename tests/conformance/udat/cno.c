@@ -228,6 +228,28 @@ TEST(cno_wait__completions) {
     pair_close(&pair);
 }
 
+/* A program that takes the events of which dat_evd_wait() tells hears of those for which the EVD had no room. */
+TEST(cno_wait__more_completions_than_were_told) {
+    enum { COUNT = 10 };
+    Pair pair = open_pair_here((Options){0});
+    DAT_EVENT event;
+    DAT_COUNT more = 0;
+    CHECK_OK(dat_cno_create(pair.client->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+    evd = DAT_HANDLE_NULL;
+    CHECK_OK(dat_evd_create(pair.client->ia, 2, cno, DAT_EVD_DTO_FLAG, &evd));
+    pair.client->evds[REQUEST] = evd;
+    pair.client->ep = new_ep(pair.client, (Options){0});
+    pair_connect(&pair);
+    for (unsigned i = 0; i < COUNT; ++i)
+        CHECK_OK(post(pair.client, (Work){.operation = WRITE, .to = RECV_AT, .length = 8, .cookie = i}));
+    for (int taken = 0; taken < COUNT;) {
+        CHECK(notified_on(cno) == evd);
+        if (dat_evd_wait(evd, 0, 1, &event, &more) != DAT_SUCCESS) continue;
+        for (++taken; more > 0; --more, ++taken) CHECK_OK(dat_evd_dequeue(evd, &event));
+    }
+    CHECK_OK(dat_ia_close(pair.client->ia, DAT_CLOSE_ABRUPT_FLAG));
+}
+
 TEST(cno_wait__completions_while_receives_are_counted) {
     Pair pair = connected_pair((Options){0});
     const DAT_EVD_HANDLE recv_evd = pair.client->evds[RECV];

@@ -278,6 +278,39 @@ static void check_beginning(Options options) {
 TEST(evd_streams__a_completion_behind_its_beginning) { check_beginning((Options){0}); }
 TEST(evd_streams__a_completion_of_shared_receives_behind_its_beginning) { check_beginning((Options){.srq = true}); }
 
+/* The same if a poll for completions finds that beginning, too. */
+TEST(evd_streams__a_completion_that_comes_with_its_beginning) {
+    Merged merged = merged_pair();
+    Side *client = merged.pair.client, *server = merged.pair.server;
+    DAT_EVENT event;
+    client->ep = new_ep(client, (Options){0});
+    server->ep = new_ep(server, (Options){0});
+    CHECK_OK(post(client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 1}));
+    CHECK_OK(connect_to(client, server, NULL, 0));
+    take_request(server);
+    CHECK_OK(accept_request(server, NULL, 0));
+    CHECK_OK(post(server, (Work){.operation = SEND, .length = 8, .cookie = 2}));
+    while (dat_evd_dequeue(merged.evd, &event) != DAT_SUCCESS) continue;
+    CHECK_EQ(event.event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+    while (dat_evd_dequeue(merged.evd, &event) != DAT_SUCCESS) continue;
+    CHECK_EQ(event.event_number, DAT_DTO_COMPLETION_EVENT);
+}
+
+/* Receives are flushed before the end is told, also if the poll that finds them ends the connection. */
+TEST(evd_streams__flushed_receives_before_the_end) {
+    Pair pair = open_pair_here((Options){0});
+    Side *client = pair.client;
+    const DAT_EVD_HANDLE evd = new_evd(client->ia, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
+    client->evds[RECV] = client->evds[CONN] = evd;
+    client->ep = new_ep(client, (Options){0});
+    pair_connect(&pair);
+    for (unsigned i = 0; i < 3; ++i)
+        CHECK_OK(post(client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = i}));
+    CHECK_OK(post(client, (Work){.operation = READ, .at = RECV_AT, .to = SEND_AT, .length = 8, .cookie = 9}));
+    CHECK_OK(disconnect(client, DAT_CLOSE_GRACEFUL_FLAG));
+    expect_before_the_end(evd, 3);
+}
+
 /* The end of a connection is told although another one never rests. */
 static void check_end_beside_work(Options options, bool waits) {
     enum { ROUNDS = 100000 };
