@@ -325,9 +325,9 @@ std::size_t Link::send(std::span<const FrameHeader> headers, std::span<const iov
         out_.clear();
         return 0;
     }
-    if (!there) shutdown(fd(), SHUT_RDWR);  // it has gone since it was looked at, and the frame has begun
+    if (!there) break_off();  // it has gone since it was looked at, and the frame has begun
     there = true;
-    if (!out_.empty() && (expects_room_ || !push())) sender.wait_for(blocked_);
+    if (broken_ || (!out_.empty() && (expects_room_ || !push()))) sender.wait_for(blocked_);
     return frames;
 }
 
@@ -339,12 +339,18 @@ bool Link::resume_later(Connection& connection) noexcept {
 
 void Link::send_message(const FrameHeader& header, std::span<const std::byte> body) noexcept {
     append(header, body);
-    if (out_.size() - out_begin_ > max_untaken) shutdown(fd(), SHUT_RDWR);
+    if (out_.size() - out_begin_ > max_untaken) break_off();
     flush();
 }
 
 void Link::lack_memory() noexcept {
     error_ = ENOMEM;
+    break_off();
+}
+
+/// Sends no more. All users learn of that when they have received what has arrived; until then they wait.
+void Link::break_off() noexcept {
+    broken_ = true;
     shutdown(fd(), SHUT_RDWR);
 }
 
@@ -404,28 +410,27 @@ std::ptrdiff_t Link::write(std::span<const iovec> pieces) noexcept {
 
 /// Returns whether the system has taken everything.
 bool Link::push() noexcept {
-    while (out_begin_ < out_.size()) {
+    while (!broken_ && out_begin_ < out_.size()) {
         const iovec rest{.iov_base = out_.data() + out_begin_, .iov_len = out_.size() - out_begin_};
         const std::ptrdiff_t count = write({&rest, 1});
-        if (count <= 0) {
-            if (errno == EAGAIN) {
-                expect_room(true);
-                if (out_begin_ >= out_room) {  // more may be appended before all of it has gone
-                    out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(out_begin_));
-                    out_begin_ = 0;
-                }
-                return false;
+        if (count > 0) {
+            out_begin_ += static_cast<std::size_t>(count);
+            node_.count_moved(static_cast<std::size_t>(count));
+        } else if (errno == EAGAIN) {
+            expect_room(true);
+            if (out_begin_ >= out_room) {  // more may be appended before all of it has gone
+                out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(out_begin_));
+                out_begin_ = 0;
             }
-            shutdown(fd(), SHUT_RDWR);  // the connection is broken, which its other direction will say
-            break;
+            return false;
+        } else {
+            break_off();
         }
-        out_begin_ += static_cast<std::size_t>(count);
-        node_.count_moved(static_cast<std::size_t>(count));
     }
     out_.clear();
     out_begin_ = 0;
     expect_room(false);
-    return true;
+    return !broken_;
 }
 
 void Link::flush() noexcept {

@@ -79,6 +79,7 @@ private:
     Status begin();
     Status greet();
     void lack_memory() noexcept;
+    void break_off() noexcept;
     void append(const FrameHeader& header, std::span<const std::byte> payload) noexcept;
     bool append(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes) noexcept;
     std::size_t encrypt(std::span<const iovec> pieces, bool& there) noexcept;
@@ -100,6 +101,7 @@ private:
     Socket socket_;
     State state_;
     bool refuses_ = false;
+    bool broken_ = false;       // the socket takes no more; what was sent since is lost
     bool expects_room_ = false;
     bool working_ = false;
     std::unique_ptr<Tls> tls_;  // during the handshake, and then if the link is encrypted

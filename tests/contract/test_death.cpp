@@ -26,12 +26,13 @@ constexpr std::string_view service = "mortal";
 /// The survivor listens. The victim connects, does something, and is killed on request. `memory_first`: as with an RDMA
 /// device, the victim may lose its memory before the connection, so that a request fails and ends that.
 template <class Before, class After>
-Script survivor(backend::Provider& provider, Before before, After after, bool memory_first = false) {
-    return [&provider, before, after, memory_first](Wire& wire) {
+Script survivor(backend::Provider& provider, Before before, After after, bool memory_first = false,
+                const PortOptions& options = {}) {
+    return [&provider, before, after, memory_first, options](Wire& wire) {
         Node node(provider);
         const auto traces = find_traces();
         {
-            Port port(node);
+            Port port(node, options);
             const auto listener = node.listen(service);
             wire.notify();
             accept_on(port, *listener);
@@ -50,10 +51,10 @@ Script survivor(backend::Provider& provider, Before before, After after, bool me
 }
 
 template <class Body>
-Script victim(backend::Provider& provider, Body body) {
-    return [&provider, body](Wire& wire) {
+Script victim(backend::Provider& provider, Body body, const PortOptions& options = {}) {
+    return [&provider, body, options](Wire& wire) {
         Node node(provider);
-        Port port(node);
+        Port port(node, options);
         wire.await();
         connect_to(port, node.peer_address(service));
         wire.send(getpid());
@@ -115,6 +116,46 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: unsignaled requests are 
     };
     const auto after = [&](Port& port) { check_flushed(take(*port.send_queue, 20), 0); };
     CHECK_NOTHROW(run_processes(survivor(*keeper, before, after), victim(*keeper, [](Port&, Wire&) {})));
+}
+
+TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: sends that were waiting when a stopped peer died are flushed",
+                 "[hosts]") {
+    constexpr std::uint64_t count = 200;
+    constexpr std::size_t size = 64 * 1024;
+    const PortOptions options{.reliability = Reliability::ReliableDelivery,
+                              .receiver_not_ready = ReceiverNotReady::Break,
+                              .refused_write = RefusedWrite::Silent,
+                              .send_depth = count,
+                              .receive_depth = count};
+    const auto keeper = provider();
+    std::unique_ptr<Buffer> buffer;
+    std::uint64_t sent = 0;
+    const auto before = [&](Port& port, Wire& wire) {
+        buffer = std::make_unique<Buffer>(port.node, size);
+        const Sge piece = buffer->sge();
+        wire.await();
+        for (std::uint64_t i = 0; i < count; ++i) port.post(send_of(i, piece));
+        Completion completion;
+        for (Deadline rest = Deadline::after(200ms); !rest.passed();) {
+            if (!port.send_queue->poll(completion)) continue;
+            require(completion.code == CompletionCode::Success, "send");
+            ++sent;
+            rest = Deadline::after(200ms);
+        }
+        require(sent < count, "some have to wait");
+    };
+    const auto after = [&](Port& port) {
+        check_flushed(take(*port.send_queue, count - sent), sent);
+        buffer.reset();
+    };
+    const auto stops = [](Port& port, Wire& wire) {
+        const Buffer mine(port.node, size);
+        const Sge piece = mine.sge();
+        for (std::uint64_t i = 0; i < count; ++i) port.post(receive_of(i, piece));
+        wire.notify();
+        raise(SIGSTOP);
+    };
+    CHECK_NOTHROW(run_processes(survivor(*keeper, before, after, false, options), victim(*keeper, stops, options)));
 }
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: messages that the peer sent before its death are received",

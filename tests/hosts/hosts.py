@@ -19,6 +19,7 @@ veth devices; otherwise it is that of the first command that failed.
 Scripts in this directory import this file: enter() moves the script to host 1, and Hosts() makes host 2. Within the
 virtual machine of tests/vm, Guest() has the hosts that are there."""
 import os
+import pathlib
 import re
 import secrets
 import select
@@ -258,6 +259,8 @@ def run_tests(names, *arguments):
 def alone(command):
     commands = "link set lo up", "address add 127.0.0.2/8 dev lo", "address flush dev lo to ::1"
     subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)
+    for buffers in "tcp_rmem", "tcp_wmem":  # smaller than a window of frames; two hosts have the usual ones
+        pathlib.Path("/proc/sys/net/ipv4", buffers).write_text("4096 65536 65536", encoding="ascii")
     defaults = {"VIADUCT_BACKEND": "tcp", "VIADUCT_TEST_LACKS": "one_sided shared_services"}
     os.execvpe(command[0], command, {**defaults, **os.environ})
 
