@@ -16,6 +16,11 @@ void Link::tell_waiting(const Status& status) noexcept {
         if (const auto connection = entry.lock()) connection->on_link(*this, status);
 }
 
+void Link::leave() noexcept {
+    --users_;
+    last_use_id = node_.next_id();
+}
+
 void Link::await_no_more(const Connection& connection) noexcept {
     std::erase_if(waiting_, [&](const auto& entry) {
         const auto other = entry.lock();

@@ -24,7 +24,8 @@ public:
     /// How a link has come about: this process has connected to a port of the other, or the other way round.
     enum class Side : std::uint8_t { Connects, Accepts };
 
-    std::uint64_t id = 0;  ///< in events; set by the node
+    std::uint64_t id = 0;           ///< in events; set by the node
+    std::uint64_t last_use_id = 0;  ///< the order in which links that nothing uses are closed
 
     // ---- The transport ----
 
@@ -88,7 +89,7 @@ public:
     }
 
     void join() noexcept { ++users_; }
-    void leave() noexcept { --users_; }
+    void leave() noexcept;
     /// Whether nothing uses it, and nobody waits for an answer.
     bool is_idle() const noexcept {
         if (users_ != 0 || !dropped_.empty()) return false;

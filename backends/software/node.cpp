@@ -206,7 +206,7 @@ void Node::resume_waiting() noexcept {
 // ---- Links -------------------------------------------------------------------------------------------------------
 
 Status Node::add(const std::shared_ptr<Link>& link) {
-    link->id = next_link_++;
+    link->id = link->last_use_id = next_id();
     holding_.reserve(links_.size() + 1);
     links_.emplace(link->id, link);
     epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = link->id}};
@@ -257,7 +257,7 @@ void Node::close_idle_links(Link::Side side, std::size_t most) noexcept {
             if (link->side() == side && link->is_idle()) idle.push_back(link);
         if (idle.size() <= most) return {};
         const auto kept = idle.end() - static_cast<std::ptrdiff_t>(most);
-        std::ranges::nth_element(idle, kept, {}, [](const auto& link) { return link->id; });
+        std::ranges::nth_element(idle, kept, {}, [](const auto& link) { return link->last_use_id; });
         for (const auto& link : std::ranges::subrange(idle.begin(), kept)) {
             link->close();
             if (most == 0 || side == Link::Side::Accepts) link->abandon();

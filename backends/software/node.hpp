@@ -97,6 +97,8 @@ public:
     /// Readable if progress() should be called.
     int links_fd() const noexcept { return links_fd_.get(); }
     Status add(const std::shared_ptr<Link>& link);
+    /// For links and their uses, in order.
+    std::uint64_t next_id() noexcept { return next_id_++; }
     void watch(Link& link, bool until_writable) noexcept;
     /// The link is closed.
     void forget(Link& link) noexcept;
@@ -104,8 +106,8 @@ public:
     void link_lost(Link& link, const Status& why) noexcept;
     /// Returns the link to a port, or a new one; `is_new` says which. Errors as Transport::connect().
     Result<std::shared_ptr<Link>> link_to(const HostAddress& host, std::uint16_t port, bool fresh, bool& is_new);
-    /// Closes the oldest links of a side that nothing uses, until no more than `most` are left. Without waiting for the
-    /// peer if it has made them, or if `most` is 0: descriptors are needed.
+    /// Closes links of a side that nothing uses, in the order of their last use, until no more than `most` are left.
+    /// Without waiting for the peer if it has made them, or if `most` is 0: descriptors are needed.
     void close_idle_links(Link::Side side, std::size_t most) noexcept;
 
     // ---- Connections ----
@@ -172,7 +174,7 @@ private:
     UniqueFd links_fd_;
     Regions regions_;
     std::unordered_map<std::uint64_t, std::shared_ptr<Link>> links_;  // by their ids
-    std::uint64_t next_link_ = 1;
+    std::uint64_t next_id_ = 1;
     std::array<Link*, 2> preferred_{};  // those that had traffic last, which are read without asking the system
     unsigned rounds_ = 0;
     std::uint32_t polls_ = 0;
