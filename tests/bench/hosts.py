@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from bench import APIS, free_port, two_cpus
+from bench import APIS, STREAM_WINDOW, free_port, two_cpus
 from harness import (
     PROBLEMS, Failed, Samples, heading, is_complete, markdown, median, median_ratio, number, parse, pinned, run, server,
     show_progress, write_page
@@ -221,7 +221,6 @@ def bandwidth(size: str) -> str:
 RATE, CONNECTIONS = "8 B rate", "connections"
 ENCRYPTED_LATENCY, ENCRYPTED_STREAM = f"{latency('8 B')}, encrypted", f"{bandwidth('1 MiB')}, encrypted"
 RATE_WINDOW = 64
-STREAM_WINDOW = 4  # the peers send from and receive into one buffer again and again; more would not stay in a cache
 
 # fmt: off
 ROWS = [
