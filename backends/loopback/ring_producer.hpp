@@ -117,6 +117,7 @@ public:
 
     /// Asks the peer to ring when it consumes slots or posts receives, or no longer to do so.
     void set_waiting(bool waiting) noexcept;
+    bool is_waiting() const noexcept { return waiting_; }
 
 private:
     static constexpr std::uint32_t area_step = 64;  // ranges are aligned to cache lines

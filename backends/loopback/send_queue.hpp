@@ -143,6 +143,9 @@ private:
         return ring_.is_consumed(executed.awaited);
     }
     static void take_answer(const support::ExecutedSend&) noexcept {}
+    void await_answers() noexcept {
+        if (!ring_.is_waiting()) expect_ring();
+    }
     static bool has_begun(const Operation& operation) noexcept {
         return operation.stage == Stage::Awaiting || operation.moved != 0 || operation.fetched;
     }

@@ -99,6 +99,7 @@ private:
     std::uint64_t awaited(const Operation& operation, Outcome outcome) noexcept;
     bool is_answered(const support::ExecutedSend& executed) noexcept;
     void take_answer(support::ExecutedSend& executed) noexcept;
+    static void await_answers() noexcept {}  // frames come unasked
     static bool has_begun(const Operation& operation) noexcept { return operation.moved != 0; }
 
     Outcome stream(Operation& operation) noexcept;

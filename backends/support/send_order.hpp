@@ -59,6 +59,8 @@ struct ExecutedSend {
 ///   - execute(operation): goes on with a request, as far as possible now;
 ///   - awaited(operation, outcome): what the completion of an executed request waits for; counts the request;
 ///   - is_answered(executed), take_answer(executed): whether it has that, and what it says;
+///   - await_answers(): the next request waits for that of all before it, which must bring progress(), even if nobody
+///     polls;
 ///   - has_begun(operation): whether the peer may have seen a part of it.
 /// Its endpoint has own_region(key), domain_id() and tell(failed request).
 template <class Queue, class Progress>
@@ -135,6 +137,7 @@ protected:
     bool may_fail() noexcept {
         if (!is_reliable()) return true;
         retire();
+        if (!executed_.empty()) queue().await_answers();
         return executed_.empty();
     }
 

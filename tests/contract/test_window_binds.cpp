@@ -67,6 +67,23 @@ TEST_CASE_METHOD(EveryBackend, "windows: a message after a bind arrives when the
     }
 }
 
+TEST_CASE_METHOD(EveryBackend, "windows: a message behind a bind and another message arrives without a poll") {
+    for (const WindowScope scope : scopes_of(near)) {
+        CAPTURE(static_cast<int>(scope));
+        Stage stage(near, far, scope, {.reliability = Reliability::ReliableDelivery});
+        const Sge into = stage.mine.sge(128, 64);
+        const Sge word = stage.theirs.sge(0, 8);
+        for (int round = 0; round < 20; ++round) {
+            for (const std::uint64_t context : {1, 2}) stage.client().post(receive_of(context, into));
+            stage.server().post(send_of(3, word));
+            must(stage.server().endpoint->bind(*stage.window, part_of(4, stage.theirs, 64, 64)));
+            stage.server().post(send_of(5, word));
+            for (const std::uint64_t context : {1, 2}) CHECK(stage.client().received().context == context);
+            for (const std::uint64_t context : {3, 4, 5}) CHECK(stage.server().sent().context == context);
+        }
+    }
+}
+
 TEST_CASE_METHOD(EveryBackend, "windows: a key ends with the next bind or with the window") {
     const auto ends = [&](const auto& how) {
         for (const WindowScope scope : scopes_of(near)) {
