@@ -127,12 +127,17 @@ public:
     template <class Visit>
     void for_each_connection(Visit visit) noexcept;
 
-    /// Held in shared mode while the agent, or a consumer that polls an oversubscribed queue, transfers data for an
-    /// endpoint, and while a connection ends.
+    /// Held in shared mode while the agent transfers data for an endpoint, and while a connection ends.
     SharedMutex& serving() noexcept { return serving_; }
 
+    /// Held in shared mode while any thread executes an operation of a peer, from the check of its region on.
+    SharedMutex& executing() noexcept { return executing_; }
+
     /// Waits until no thread serves an endpoint with a region that was removed before this call.
-    void await_servers() noexcept { const UniqueLock lock(serving_); }
+    void await_servers() noexcept {
+        { const UniqueLock lock(serving_); }
+        const UniqueLock lock(executing_);
+    }
 
     /// Waits until every thread has left the work queue that it was using at the time of this call.
     void await_quiet_work_queues() noexcept;
@@ -168,6 +173,7 @@ private:
     AnswerSpin answer_spin_;
     std::atomic<bool> consumer_polls_{false};  // since serve_connections()
     SharedMutex serving_;
+    SharedMutex executing_;
     Mutex mutex_;
     std::vector<std::weak_ptr<Connection>> connections_ VIADUCT_GUARDED_BY(mutex_);
     std::vector<std::uint32_t> free_numbers_ VIADUCT_GUARDED_BY(mutex_);

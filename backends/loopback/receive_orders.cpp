@@ -81,9 +81,12 @@ void ReceiveQueue::serve_agent_order(const Arrival& arrival, const wire::Slot& s
         (word && (arrival.length != 8 || order.address % 8 != 0)))
         return stop();
     const auto [use, operation, served] = order_of(arrival.kind);
-    if (!endpoint_.peer_may_access(use, {order.address, order.key}, arrival.length) ||
-        !execute_order(arrival.kind, order, ring_.ring().area + order.offset, arrival.length))
-        return refuse_order(use, operation, order, arrival.length);
+    const bool executed = [&, use = use] {
+        const SharedLock executing(endpoint_.device().executing());
+        return endpoint_.peer_may_access(use, {order.address, order.key}, arrival.length) &&
+               execute_order(arrival.kind, order, ring_.ring().area + order.offset, arrival.length);
+    }();
+    if (!executed) return refuse_order(use, operation, order, arrival.length);
     traffic_.add(served, Way::Agent, arrival.length);
 }
 
