@@ -8,21 +8,19 @@
 #include <cerrno>
 #include <utility>
 
-#include "core/base/unique_fd.hpp"
+#include "core/base/memory_file.hpp"
 
 namespace viaduct {
 
 Result<ShareableMemory> ShareableMemory::allocate(std::size_t size) noexcept {
     if (size == 0) return Status(Code::InvalidParameter, "the size of shareable memory must not be 0");
-    UniqueFd fd(memfd_create("viaduct-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!fd) return Status::from_errno(errno, "memfd_create");
-    if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0)
-        return Status::from_errno(errno == EFBIG || errno == EINVAL ? ENOMEM : errno, "ftruncate");
+    auto file = create_memory_file("viaduct-memory", size);
+    if (!file.ok()) return file.status();
     // Peers map the memory, so it must not shrink.
-    fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-    void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+    fcntl(file->get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file->get(), 0);
     if (data == MAP_FAILED) return Status::from_errno(errno, "mmap of shareable memory");
-    return ShareableMemory(data, size, fd.release());
+    return ShareableMemory(data, size, file->release());
 }
 
 ShareableMemory::ShareableMemory(ShareableMemory&& other) noexcept

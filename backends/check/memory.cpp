@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "core/base/guarded_memory.hpp"
-#include "core/base/unique_fd.hpp"
+#include "core/base/memory_file.hpp"
 #include "core/base/waiting.hpp"
 
 namespace viaduct::check {
@@ -68,10 +68,10 @@ bool add_guarded(Sum& sum, const std::byte* memory, std::uint32_t length) noexce
 
 /// Memory that peers can map, if they could map that of the program.
 void* map_shareable(std::uint64_t bytes) noexcept {
-    const UniqueFd file(memfd_create("viaduct-check", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!file || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return MAP_FAILED;
-    fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-    return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    auto file = create_memory_file("viaduct-check", bytes);
+    if (!file.ok()) return MAP_FAILED;
+    fcntl(file->get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->get(), 0);
 }
 
 // ---- Pages ----------------------------------------------------------------------------------------------------------

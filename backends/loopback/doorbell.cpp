@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "core/base/memory_file.hpp"
 #include "core/base/waiting.hpp"
 
 namespace viaduct::loopback {
@@ -33,14 +34,13 @@ void ring_board(wire::DoorbellBoard& board, int event_fd, std::uint32_t number) 
 }  // namespace
 
 Result<SharedMemory> SharedMemory::create(const char* name, std::size_t size, bool owner_writes_only) noexcept {
-    UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!fd) return Status::from_errno(errno, "memfd_create");
-    if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return Status::from_errno(errno, "ftruncate of a memfd");
-    auto mapping = Mapping::map(fd.get(), size, PROT_READ | PROT_WRITE);
+    auto file = create_memory_file(name, size);
+    if (!file.ok()) return file.status();
+    auto mapping = Mapping::map(file->get(), size, PROT_READ | PROT_WRITE);
     if (!mapping.ok()) return mapping.status();
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | (owner_writes_only ? F_SEAL_FUTURE_WRITE : 0);
-    if (fcntl(fd.get(), F_ADD_SEALS, seals) != 0) return Status::from_errno(errno, "sealing of a memfd");
-    return SharedMemory{.fd = std::move(fd), .mapping = std::move(*mapping)};
+    if (fcntl(file->get(), F_ADD_SEALS, seals) != 0) return Status::from_errno(errno, "sealing of a memfd");
+    return SharedMemory{.fd = std::move(*file), .mapping = std::move(*mapping)};
 }
 
 bool cannot_shrink(int fd) noexcept {

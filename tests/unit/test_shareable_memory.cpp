@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,18 @@ TEST_CASE("shareable memory: impossible sizes are refused") {
     CHECK(ShareableMemory::allocate(0).status().code() == Code::InvalidParameter);
     CHECK(ShareableMemory::allocate(std::numeric_limits<std::size_t>::max()).status().code() == Code::NoResources);
     CHECK(ShareableMemory::allocate(std::size_t{1} << 62).status().code() == Code::NoResources);
+}
+
+TEST_CASE("shareable memory: beyond the limit of the process for files it is refused") {
+    rlimit usual{};
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &usual) == 0);
+    const rlimit few{.rlim_cur = 4096, .rlim_max = usual.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &few) == 0);
+    const Code largest = ShareableMemory::allocate(4096).status().code();
+    const Code larger = ShareableMemory::allocate(4097).status().code();
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &usual) == 0);
+    CHECK(largest == Code::Ok);
+    CHECK(larger == Code::NoResources);
 }
 
 TEST_CASE("shareable memory: has one owner and leaves nothing behind") {
