@@ -75,8 +75,15 @@ Status probe(const HostAddress& own, const Address& listener, const Deadline& de
         if (!status.ok()) return status;
         if (!tls->encrypts()) tls.reset();
     }
-    // The server greets first when it has accepted this side.
+    // Both greet. A server reports clients that do not.
     std::array<std::byte, sizeof(FrameHeader) + software::max_message_bytes> bytes;
+    const auto greeting = software::encode(software::Hello{});
+    const FrameHeader start{.bytes = static_cast<std::uint32_t>(greeting.bytes().size()), .kind = FrameKind::Hello};
+    std::memcpy(bytes.data(), &start, sizeof start);
+    std::ranges::copy(greeting.bytes(), bytes.begin() + sizeof start);
+    const auto hello = std::span(bytes).first(sizeof start + start.bytes);
+    if ((tls != nullptr ? tls->write(hello) : send(fd, hello.data(), hello.size(), MSG_NOSIGNAL)) < 0)
+        return {Code::Unreachable, "the peer has closed the socket"};
     std::size_t filled = 0;
     while (await(fd, POLLIN, deadline)) {
         const auto room = std::span(bytes).subspan(filled);

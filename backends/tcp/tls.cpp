@@ -436,7 +436,9 @@ Status Tls::look_at_first_bytes() noexcept {
     if (first[0] == handshake || first[0] == alert) return {};
     if (std::string_view(first.data() + 8, 4) == "VIDO")
         return {Code::Unsupported, "the peer is Viaduct 0.1, whose protocol is another one"};
-    if (role_ == Role::Client || count == static_cast<ssize_t>(first.size()))
+    const auto is_zero = [](char byte) { return byte == 0; };
+    if (count == static_cast<ssize_t>(first.size()) &&
+        std::all_of(first.begin(), first.begin() + 8, is_zero))  // a Hello
         return {Code::PermissionDenied, "the peer does not authenticate: set VIADUCT_TCP_INSECURE on both or none"};
     return {Code::InvalidParameter, "the peer does not speak the protocol of Viaduct"};
 }

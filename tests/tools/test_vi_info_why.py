@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Lets vi-info look at listeners and at the way to them: test_vi_info_why.py PATH_OF_VI_INFO PATH_OF_VI_PING. Runs in a
 network namespace of its own. The exit status is 77 if there can be none."""
+import concurrent.futures
 import contextlib
 import itertools
 import json
 import os
 import pathlib
+import select
 import signal
 import socket
 import subprocess
@@ -319,6 +321,15 @@ def test_why_tcp_works(info):
               "no warning")
 
 
+def test_why_does_not_disturb_the_server(info):
+    settings = {"VIADUCT_BACKEND": "tcp", "VIADUCT_TCP_KEY_FILE": key_file()}
+    service = str(next(info.services))
+    with Running([info.ping, "--api", "core", "--listen", service], **settings) as server:
+        server.wait_for("listening on")
+        info.why(f"10.0.0.1:{service}", works=True, **settings)
+        check("turned away" not in (log := server.stop()), log)
+
+
 def test_why_nobody_at_the_port(info):
     info.fails("localhost:1", "listener", "nothing listens at the port", VIADUCT_BACKEND="tcp")
 
@@ -343,7 +354,21 @@ def test_why_the_peer_has_another_key(info):
 def test_why_another_program_at_the_port(info):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         target = f"localhost:{listener.getsockname()[1]}"
-        info.fails(target, "listener", "does not answer", VIADUCT_BACKEND="tcp", VIADUCT_DEVICE="viaduct-lo")
+        tcp = {"VIADUCT_BACKEND": "tcp", "VIADUCT_DEVICE": "viaduct-lo"}
+        info.fails(target, "listener", "does not answer", **tcp)
+
+        def greet_as_another():
+            for _ in range(2):  # fails() asks twice
+                with listener.accept()[0] as client:
+                    client.sendall(b"SSH-2.0-another\r\n")
+                    client.recv(1024)
+
+        while select.select([listener], [], [], 0)[0]:
+            listener.accept()[0].close()
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            greeting = threads.submit(greet_as_another)
+            info.fails(target, "listener", "does not speak the protocol of Viaduct", "Another program", **tcp)
+            greeting.result()
 
 
 def main():
