@@ -109,6 +109,9 @@ def test_checks(tool):
         done = subprocess.run([os.path.abspath(tool.path), "--check=objects", *moving], cwd=name, capture_output=True,
                               text=True, env=os.environ | {"VIADUCT_CHECK_FILE": "file"})
         check(done.returncode == 91 and file.read_text().startswith('{"check":"objects"'), done)
+        refused = subprocess.run([tool.path, "--check", "true"], capture_output=True, text=True,
+                                 env=os.environ | {"VIADUCT_CHECK_FILE": f"{name}/missing/file"})
+        check(refused.returncode == 2 and "missing/file': No such file" in refused.stderr, refused)
     settings = tool.run("--check=order", "--dry-run").stdout
     check("export VIADUCT_CHECK='order'" in settings and "libviaduct-release.so" in settings, settings)
 

@@ -25,9 +25,9 @@ public:
         if (!path_.empty()) {
             path_ = std::filesystem::absolute(path_);  // the program may change its directory
             setenv(check_file_setting, path_.c_str(), 1);
-            std::error_code none;  // a file that does not exist yet
-            const auto size = std::filesystem::file_size(path_, none);
-            if (!none) begin_ = static_cast<std::streamoff>(size);
+            std::ofstream file(path_, std::ios::app);
+            if (!file) throw measure::Error(fmt::format("cannot write '{}': {}", path_, std::strerror(errno)));
+            begin_ = file.seekp(0, std::ios::end).tellp();
             return;
         }
         std::string name = (std::filesystem::temp_directory_path() / "vi-run-check.XXXXXX").string();
