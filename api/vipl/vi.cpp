@@ -60,6 +60,11 @@ const char* post_call(QueueKind queue) noexcept { return queue == QueueKind::Sen
 CompletedOperation operation_for(QueueKind queue) noexcept {
     return queue == QueueKind::Send ? CompletedOperation::Send : CompletedOperation::Receive;
 }
+CompletedOperation operation_for(QueueKind queue, const VIP_DESCRIPTOR& descriptor) noexcept {
+    const unsigned operation = descriptor.CS.Control & VIP_CONTROL_OP_MASK;
+    if (queue == QueueKind::Receive || operation == VIP_CONTROL_OP_SENDRECV) return operation_for(queue);
+    return operation == VIP_CONTROL_OP_RDMAREAD ? CompletedOperation::RdmaRead : CompletedOperation::RdmaWrite;
+}
 
 /// Finds a completion queue by a handle that may be NULL. Returns false if the handle is not a completion queue of this
 /// NIC.
@@ -230,7 +235,7 @@ VIP_RETURN Vi::check_and_post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory)
 
 VIP_RETURN Vi::refuse_post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory, QueueKind queue) noexcept {
     if (descriptor == nullptr) return Entry::refuse(handle(), "DescriptorPtr is NULL", post_call(queue));
-    return refuse(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, queue,
+    return refuse(VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, descriptor, operation_for(queue),
                   why_not_postable(descriptor, memory, this->queue(queue)));
 }
 
@@ -252,10 +257,10 @@ Reason Vi::why_not_postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE mem
 
 /// The descriptor was not posted. As with hardware, the program is notified later by an asynchronous error (guide,
 /// section 6.3.1).
-VIP_RETURN Vi::refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor, QueueKind queue,
-                      const Reason& why) noexcept {
+VIP_RETURN Vi::refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,
+                      CompletedOperation operation, const Reason& why) noexcept {
     const CancellationHold hold;
-    const FailedRequest failed{.operation = operation_for(queue),
+    const FailedRequest failed{.operation = operation,
                                .code = CompletionCode::LocalFormat,
                                .context = reinterpret_cast<std::uint64_t>(descriptor),
                                .why = why};
@@ -288,7 +293,7 @@ RequestTerms Vi::terms_of(const FailedRequest& request) const noexcept {
 
 VIP_RETURN Vi::not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, QueueKind queue) noexcept {
     if (status.code() == Code::QueueFull)
-        return refuse(VIP_ERROR_VI_OVERRUN, VIP_RESOURCE_VI, descriptor, queue,
+        return refuse(VIP_ERROR_VI_OVERRUN, VIP_RESOURCE_VI, descriptor, operation_for(queue, *descriptor),
                       explain("the queue has %u descriptors and room for no more", endpoint_->outstanding(queue)));
     failure::clear();
     const VIP_RETURN result = to_return(status);

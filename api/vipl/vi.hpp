@@ -86,7 +86,7 @@ private:
     [[gnu::noinline, gnu::cold]] VIP_RETURN refuse_post(VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
                                                         QueueKind queue) noexcept;
     [[gnu::noinline, gnu::cold]] VIP_RETURN refuse(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource,
-                                                   VIP_DESCRIPTOR* descriptor, QueueKind queue,
+                                                   VIP_DESCRIPTOR* descriptor, CompletedOperation operation,
                                                    const Reason& why) noexcept;
     [[gnu::noinline, gnu::cold]] Reason why_not_postable(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
                                                          WorkQueue& queue) const noexcept;

@@ -111,7 +111,7 @@ typedef VIP_RETURN (*PostCall)(VIP_VI_HANDLE, VIP_DESCRIPTOR *, VIP_MEM_HANDLE);
 
 /* One descriptor more than the queue holds: the post succeeds as any other (guide, sections 3.5.1 and 3.5.4), and the
  * overrun is an asynchronous error (section 3.8.1) that takes the VI to the Error state (section 6.3.1). */
-static void overrun(PostCall post) {
+static void overrun(PostCall post, VIP_UINT16 control, VIP_ULONG operation) {
     Endpoint *end = opened();
     VIP_ULONG limit = end->limits.MaxDescriptorsPerQueue;
     VIP_DESCRIPTOR *descriptors = aligned_alloc(VIP_DESCRIPTOR_ALIGNMENT, (limit + 1) * sizeof *descriptors);
@@ -123,11 +123,13 @@ static void overrun(PostCall post) {
     CHECK_RC(VipRegisterMem(end->nic, descriptors, (limit + 1) * sizeof *descriptors, &attribs, &handle), VIP_SUCCESS);
     for (VIP_ULONG i = 0; i < limit; ++i) CHECK_RC(post(end->vi, &descriptors[i], handle), VIP_SUCCESS);
     CHECK_EQ(count_errors(end, VIP_ERROR_VI_OVERRUN), 0);
+    descriptors[limit].CS.Control = control;
+    descriptors[limit].CS.SegCount = control == VIP_CONTROL_OP_SENDRECV ? 0 : 1;
     CHECK_RC(post(end->vi, &descriptors[limit], handle), VIP_SUCCESS);
     VIP_ERROR_DESCRIPTOR error = await_error(end, VIP_ERROR_VI_OVERRUN);
     CHECK(error.ViHandle == end->vi);
     CHECK(error.DescriptorPtr == &descriptors[limit]);
-    CHECK_EQ(error.OpCode, post == VipPostRecv ? VIP_STATUS_OP_RECEIVE : VIP_STATUS_OP_SEND);
+    CHECK_EQ(error.OpCode, operation); /* section 4.4 */
     CHECK_EQ(error.ResourceCode, VIP_RESOURCE_VI);
     CHECK_EQ(state_of(end), VIP_STATE_ERROR);
     for (VIP_ULONG i = 0; i < limit; ++i) {
@@ -142,8 +144,9 @@ static void overrun(PostCall post) {
     CHECK_RC(disconnect(end), VIP_SUCCESS);
 }
 
-TEST(overrun_of_the_receive_queue) { overrun(VipPostRecv); }
-TEST(overrun_of_the_send_queue) { overrun(VipPostSend); }
+TEST(overrun_of_the_receive_queue) { overrun(VipPostRecv, VIP_CONTROL_OP_SENDRECV, VIP_STATUS_OP_RECEIVE); }
+TEST(overrun_of_the_send_queue) { overrun(VipPostSend, VIP_CONTROL_OP_SENDRECV, VIP_STATUS_OP_SEND); }
+TEST(overrun_by_an_rdma_write) { overrun(VipPostSend, VIP_CONTROL_OP_RDMAWRITE, VIP_STATUS_OP_RDMA_WRITE); }
 
 /* As many as the NIC promises can be posted and are all used. */
 TEST(a_full_receive_queue_is_used_to_the_end) {
