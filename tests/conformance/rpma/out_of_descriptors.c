@@ -115,3 +115,39 @@ TEST(conn_next_event) {
     CHECK(event == RPMA_CONN_UNDEFINED && fd == -1);
     undo_outgoing();
 }
+
+static void connect_with_channel(bool shared) {
+    struct rpma_conn_cfg *cfg = NULL;
+    open_both();
+    CHECK_OK(rpma_conn_cfg_new(&cfg));
+    CHECK_OK(rpma_conn_cfg_set_compl_channel(cfg, shared));
+    CHECK_OK(rpma_conn_req_new(pair.client->peer, test_address(), pair.server->port, cfg, &pair.client->req));
+    CHECK_OK(rpma_conn_cfg_delete(&cfg));
+    CHECK_OK(connect_request_only());
+}
+
+TEST(cq_get_fd) {
+    if (!on_loopback()) skip("a device has made it before");
+    struct rpma_cq *cq = NULL;
+    int fd = -1;
+    connect_with_channel(false);
+    CHECK_OK(rpma_conn_get_cq(pair.client->conn, &cq));
+    leave_descriptors(0);
+    int asked = rpma_cq_get_fd(cq, &fd);
+    give_descriptors_back();
+    CHECK_RC(asked, RPMA_E_PROVIDER);
+    CHECK_EQ(fd, -1);
+    undo_outgoing();
+}
+
+TEST(conn_get_compl_fd) {
+    if (!on_loopback()) skip("a device has made it before");
+    int fd = -1;
+    connect_with_channel(true);
+    leave_descriptors(0);
+    int asked = rpma_conn_get_compl_fd(pair.client->conn, &fd);
+    give_descriptors_back();
+    CHECK_RC(asked, RPMA_E_PROVIDER);
+    CHECK_EQ(fd, -1);
+    undo_outgoing();
+}
