@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t domain = 3;
 constexpr std::uint32_t connection = 0;  // the smallest number
-constexpr support::MemoryInfo writable{.writable = true};
+const support::MemoryInfo writable{.writable = true};
 constexpr Access all_access{.remote_write = true, .remote_read = true, .remote_atomic = true};
 
 struct OneRegion {

@@ -451,7 +451,7 @@ TEST(lmr_free__when_several_endpoints_have_bound) {
     DAT_RMR_HANDLE rmr = new_rmr(client->pz);
     DAT_RMR_PARAM param;
     const Region first = new_region(client, RECV_AT), second = new_region(client, RECV_AT + 200);
-    CHECK_OK(post(server, (Work){.operation = RECEIVE, .at = SEND_AT, .length = 8, .cookie = 2}));
+    CHECK_OK(post(server, (Work){.operation = RECEIVE, .at = SEND_AT + 8, .length = 8, .cookie = 2}));
     bind_region(rmr, client, &first);
     CHECK_OK(post(client, (Work){.operation = SEND, .length = 8, .flags = DAT_COMPLETION_SUPPRESS_FLAG}));
     EXPECT_RECEIVED(server, 2); /* the message is fenced by the first bind */
