@@ -19,7 +19,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = ROOT / "build/fuzz"
-LIMITS = ["-timeout=30", "-max_len=4096", "-rss_limit_mb=4096"]
+LIMITS = ["-timeout=30", "-report_slow_units=30", "-max_len=4096", "-rss_limit_mb=4096"]
 SYMBOLIZER = "/usr/lib/llvm-19/bin/llvm-symbolizer"
 HEADER = "target", "executions", "edges covered", "seconds since the last new edge", "crashes"
 
