@@ -66,6 +66,9 @@ void* open_library(const std::string& name) {
     return dlopen(name.c_str(), RTLD_NOW);
 }
 
+/// The library whose dat_provider_init() this thread is in.
+thread_local const LoadedLibrary* initialized = nullptr;
+
 /// Throws std::system_error if no descriptor is left, which dlopen(3) tells only in words.
 void require_descriptor() {
     if (const UniqueFd another(eventfd(0, EFD_CLOEXEC)); !another)
@@ -124,7 +127,7 @@ void Registry::renew(void* registry) noexcept {
 }
 
 DAT_RETURN Registry::add(const DAT_PROVIDER* table, const DAT_PROVIDER_INFO& info) {
-    auto added = std::make_shared<const Registered>(Registered{offer_of(info), table});
+    auto added = std::make_shared<const Registered>(Registered{offer_of(info), table, initialized});
     const LockGuard lock(mutex_);
     if (std::ranges::find(registered_, added->offer, offer_of_registered) != registered_.end())
         return failed(error(DAT_PROVIDER_ALREADY_REGISTERED), info.ia_name);
@@ -167,10 +170,10 @@ DAT_RETURN Registry::open(const Offer& wanted, Provider& provider) {
         LoadedLibrary* const library = load(entry);
         if (library == nullptr) continue;
         provider = Provider(library, nullptr);
-        provider.registered_ = find(wanted);
+        provider.registered_ = find(wanted, library);
         if (provider) return DAT_SUCCESS;
     }
-    provider = Provider(nullptr, find(wanted));  // registered by the program itself
+    provider = Provider(nullptr, find(wanted, nullptr));
     if (provider) return DAT_SUCCESS;
     const DAT_RETURN_SUBTYPE lacking = lacking_everywhere(entries, wanted);
     return failed(error(DAT_PROVIDER_NOT_FOUND, lacking), describe(lacking, wanted, !entries.empty()));
@@ -217,11 +220,13 @@ LoadedLibrary* Registry::load(const Entry& entry) {
         lock.unlock();
         std::unique_ptr<Library> library;
         std::exception_ptr failure;
+        const auto outer = std::exchange(initialized, &wanted);
         try {
             library = Library::load(entry);
         } catch (...) {
             failure = std::current_exception();
         }
+        initialized = outer;
         lock.lock();
         wanted.library = std::move(library);
         changed(wanted);
@@ -249,10 +254,11 @@ void Registry::changed(LoadedLibrary& library) noexcept {
     changes_.notify_all();
 }
 
-std::shared_ptr<const Registered> Registry::find(const Offer& wanted) const {
+std::shared_ptr<const Registered> Registry::find(const Offer& wanted, const LoadedLibrary* library) const {
     const LockGuard lock(mutex_);
     const auto found = serving(registered_, wanted, offer_of_registered);
-    return found.empty() ? nullptr : found.front();
+    const auto first = std::ranges::find(found, library, [](const auto& each) { return each->library; });
+    return first == found.end() ? nullptr : *first;
 }
 
 /// Returns the mismatch of the best offer. An offer that matches, but whose library cannot be loaded, does not count.

@@ -36,12 +36,6 @@ private:
     void* const library_;
 };
 
-/// A function table that a provider has registered. Its use count tells whether an adapter is open.
-struct Registered {
-    Offer offer;
-    const DAT_PROVIDER* table;
-};
-
 /// The library of an entry. Other threads wait while one loads or unloads it. That one holds no lock, because the
 /// library may open adapters of others, which it must not do in a circle.
 struct LoadedLibrary {
@@ -49,6 +43,13 @@ struct LoadedLibrary {
     std::unique_ptr<Library> library;
     std::size_t users = 0;    ///< Providers
     std::thread::id changer;  ///< the thread that loads or unloads it; none by default
+};
+
+/// A function table that a provider has registered. Its use count tells whether an adapter is open.
+struct Registered {
+    Offer offer;
+    const DAT_PROVIDER* table;
+    const LoadedLibrary* library;  ///< whose dat_provider_init() has registered it; null: the program has
 };
 
 /// What an open adapter keeps alive. The library is unloaded when its last Provider is destroyed. Empty by default.
@@ -101,7 +102,7 @@ private:
     std::vector<Entry> entries_for(const std::string& ia_name) const;
     LoadedLibrary* load(const Entry& entry);
     void changed(LoadedLibrary& library) noexcept VIADUCT_REQUIRES(mutex_);
-    std::shared_ptr<const Registered> find(const Offer& wanted) const;
+    std::shared_ptr<const Registered> find(const Offer& wanted, const LoadedLibrary* library) const;
     const char* describe(DAT_RETURN_SUBTYPE lacking, const Offer& wanted, bool known) const;
     DAT_RETURN_SUBTYPE lacking_everywhere(const std::vector<Entry>& entries, const Offer& wanted) const;
 

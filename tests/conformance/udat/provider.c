@@ -18,6 +18,7 @@
 typedef struct Line {
     DAT_PROVIDER table;
     DAT_PROVIDER_INFO info;
+    const DAT_PROVIDER_INFO *key; /* its address, which the registry gives again at the end */
     char params[DAT_NAME_MAX_LENGTH];
     struct Line *next;
 } Line;
@@ -101,6 +102,7 @@ void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data)
     Line *line = calloc(1, sizeof *line);
     if (line == NULL) return;
     line->info = *info;
+    line->key = info;
     strncpy(line->params, instance_data, sizeof line->params - 1);
     line->table = (DAT_PROVIDER){.device_name = line->info.ia_name,
                                  .ia_open_func = ia_open,
@@ -121,11 +123,11 @@ void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data)
 void dat_provider_fini(const DAT_PROVIDER_INFO *info) {
     pthread_mutex_lock(&mutex);
     Line **at = &lines;
-    while (*at != NULL && memcmp(&(*at)->info, info, sizeof *info) != 0) at = &(*at)->next;
+    while (*at != NULL && (*at)->key != info) at = &(*at)->next;
     Line *line = *at;
     if (line != NULL) *at = line->next;
     pthread_mutex_unlock(&mutex);
     if (line == NULL) return;
-    dat_registry_remove_provider(&line->table, &line->info);
+    if (strcmp(line->params, "silent") != 0) dat_registry_remove_provider(&line->table, &line->info);
     free(line);
 }

@@ -265,6 +265,19 @@ TEST(load__the_next_line_where_a_library_is_missing) {
     check_not_found("libc", 2, 0, DAT_FALSE, DAT_NAME_NOT_REGISTERED);
 }
 
+/* Each adapter keeps the library that serves it. */
+TEST(load__the_next_line_where_a_library_registers_nothing) {
+    conf(
+        "adapter u2.0 nonthreadsafe default %P test.1.2 silent \"\"\n"
+        "adapter u2.0 nonthreadsafe default %P test.1.2 second \"\"\n");
+    DAT_IA_HANDLE first = open_ia("adapter"), second = open_ia("adapter");
+    check_params(first, "second");
+    close_ia(first);
+    check_params(second, "second");
+    close_ia(second);
+    CHECK(!is_loaded());
+}
+
 TEST(load__provider_that_does_not_register) {
     conf("adapter u2.0 nonthreadsafe default %P test.1.2 silent \"\"\n");
     check_not_found("adapter", 2, 0, DAT_FALSE, DAT_NAME_NOT_REGISTERED);
