@@ -40,6 +40,15 @@ bool divert(void* context) noexcept {
     return true;
 }
 
+/// Identifies a state of the thread, as far as that is possible.
+std::uint64_t state_of(const siginfo_t& info, const void* context) noexcept {
+    auto state = reinterpret_cast<std::uint64_t>(info.si_addr);
+    for (const greg_t value :
+         std::span(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs).first<REG_RIP + 1>())
+        state = (state ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15;
+    return state;
+}
+
 void add(FaultTable& table) noexcept {
     if (std::exchange(table.known, true)) return;
     table.next = tables;
@@ -47,11 +56,30 @@ void add(FaultTable& table) noexcept {
 }
 #else
 bool divert(void*) noexcept { return false; }
+std::uint64_t state_of(const siginfo_t&, const void*) noexcept { return 0; }
 void add(FaultTable&) noexcept {}
 #endif
 
-/// The handlers that the program had installed, of SIGSEGV and SIGBUS.
+/// The handlers that the program had installed, of SIGSEGV and SIGBUS, and whether this one is their predecessor.
 std::array<struct sigaction, 2> previous;
+std::array<std::atomic<bool>, 2> precedes_previous;
+
+/// How often in a row this thread came here in the same state.
+struct Repeated {
+    std::uint64_t state = 0;
+    int times = 0;
+};
+thread_local constinit Repeated repeated [[gnu::tls_model("initial-exec")]];
+
+/// Whether a handler that has this one as its predecessor neither mends the cause nor ends the process, because it
+/// leaves that to its predecessor.
+bool goes_in_circles(std::size_t which, const siginfo_t& info, const void* context) noexcept {
+    constexpr int most = 100;
+    if (!precedes_previous[which]) return false;
+    const std::uint64_t state = state_of(info, context);
+    if (std::exchange(repeated.state, state) != state) repeated.times = 0;
+    return state != 0 && ++repeated.times > most;
+}
 
 /// How many handlers of the program run in this thread because of signals that were sent. One from which the program
 /// has jumped counts, too.
@@ -61,11 +89,13 @@ thread_local constinit int passed_on [[gnu::tls_model("initial-exec")]] = 0;
 /// its own predecessor again, keeps raising the signal.
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
     constexpr int most = 16;
-    const auto& action = previous[signal == SIGBUS ? 1 : 0];
+    const std::size_t which = signal == SIGBUS ? 1 : 0;
+    const auto& action = previous[which];
     const bool informed = (action.sa_flags & SA_SIGINFO) != 0;
     const bool sent = info->si_code <= 0;  // by a process
     if (!sent) passed_on = 0;
-    if (passed_on == most || (!informed && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN))) {
+    if (passed_on == most || goes_in_circles(which, *info, context) ||
+        (!informed && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN))) {
         ::signal(signal, SIG_DFL);
         if (sent) raise(signal);  // a fault occurs again
         return;
@@ -99,6 +129,7 @@ thread_local constinit std::jmp_buf* recovery = nullptr;
 void catch_faults(FaultTable& table) noexcept {
     if (!catches_faults) return;
     static constinit ProcessMutex mutex;
+    static constinit std::array<bool, 2> installed{};
     const LockGuard lock(mutex);
     add(own_faults);  // the one of divert()
     add(table);
@@ -110,7 +141,9 @@ void catch_faults(FaultTable& table) noexcept {
         struct sigaction current {};
         sigaction(signal, nullptr, &current);
         if (current.sa_sigaction == on_fault) continue;
-        previous[signal == SIGBUS ? 1 : 0] = current;
+        const std::size_t which = signal == SIGBUS ? 1 : 0;
+        precedes_previous[which] = std::exchange(installed[which], true);
+        previous[which] = current;
         sigaction(signal, &action, nullptr);
     }
 }

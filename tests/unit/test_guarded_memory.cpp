@@ -170,6 +170,35 @@ TEST_CASE("guarded_memory: the program's own handlers get its faults") {
         });
 }
 
+TEST_CASE("guarded_memory: a fault ends a program whose handler leaves that to its predecessor") {
+    static struct sigaction predecessor;
+    const auto restores = [](int signal) { sigaction(signal, &predecessor, nullptr); };
+    const auto raises = [](int signal) {
+        sigaction(signal, &predecessor, nullptr);
+        raise(signal);
+    };
+    const auto calls = [](int signal, siginfo_t* info, void* context) {
+        predecessor.sa_sigaction(signal, info, context);
+    };
+    for (int way = 0; catches_faults && way < 3; ++way) {
+        CAPTURE(way);
+        Child child([&](Wire&) {
+            catch_faults();
+            struct sigaction action {};
+            if (way == 2) action.sa_flags = SA_SIGINFO;
+            if (way == 2)
+                action.sa_sigaction = calls;
+            else
+                action.sa_handler = way == 0 ? +restores : +raises;
+            require(sigaction(SIGSEGV, &action, &predecessor) == 0, "sigaction");
+            catch_faults();
+            const Edge edge(PROT_NONE);
+            *const_cast<volatile std::byte*>(edge.at(0)) = std::byte{1};
+        });
+        CHECK_THROWS_WITH(child.finish(), Catch::Contains("killed by signal 11"));
+    }
+}
+
 TEST_CASE("guarded_memory: the program may jump out of its handler, which has the mask that it asked for") {
     in_a_process([] {
         static sigjmp_buf place;
