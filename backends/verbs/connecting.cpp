@@ -126,9 +126,12 @@ Result<IdOwner> Endpoint::resolve(const ConnectParameters& parameters) const noe
     if (!created.ok()) return created.status();
     IdOwner id = std::move(*created);
     const int patience = timeout_ms(parameters.deadline);
-    const bool found = completed(events, rdma_resolve_addr(id.get(), from.get(), to.get(), patience)) == 0;
-    if (!found && errno == EADDRINUSE) return Status(Code::Busy, "the local port is already in use", errno);
-    if (!found || completed(events, unforked<rdma_resolve_route>(id.get(), patience)) != 0)
+    const bool found = completed(events, RDMA_CM_EVENT_ADDR_RESOLVED,
+                                 rdma_resolve_addr(id.get(), from.get(), to.get(), patience)) == 0;
+    if (!found && local_port(parameters) != 0 && is_port_in_use(errno))
+        return Status(Code::Busy, "the local port is already in use", errno);
+    if (!found ||
+        completed(events, RDMA_CM_EVENT_ROUTE_RESOLVED, unforked<rdma_resolve_route>(id.get(), patience)) != 0)
         return Status(lacks_memory(errno) ? Code::NoResources : Code::Unreachable, "no route to the host", errno);
     // From here on the agent handles the events of the id.
     if (rdma_migrate_id(id.get(), nic().agent().channel()) != 0) return Status::from_errno(errno, "rdma_migrate_id");
@@ -232,9 +235,10 @@ Status Endpoint::answer(std::shared_ptr<Link>& link, const rdma_conn_param& requ
     link_->hand_over(*this);
     state_ = State::Accepting;
     status = activate(request, terms.initiator_depth);
-    if (status.ok() && rdma_accept(link_->id(), &terms) != 0) status = unanswered("rdma_accept");
-    if (!status.ok()) end_attempt_of_passive();
-    return status;
+    if (status.ok() && rdma_accept(link_->id(), &terms) != 0) status = Status::from_errno(errno, "rdma_accept");
+    if (status.ok()) return status;
+    end_attempt_of_passive();
+    return {Code::TimedOut, status.where(), status.sys_errno()};  // the request is over
 }
 
 Status Endpoint::start_peer_to_peer(const ConnectParameters& parameters) {
@@ -325,7 +329,8 @@ void Endpoint::on_event(CmEvent& event) noexcept {
             else if (state_ == State::Accepting)
                 end_attempt_of_passive();
             else
-                lose(Kind::Lost, support::endings::peer_ended);
+                lose(Kind::Lost, support::endings::peer_ended,
+                     event.type == RDMA_CM_EVENT_REJECTED ? Code::Unreachable : Code::Ok);
             break;
         case RDMA_CM_EVENT_DISCONNECTED: on_disconnect(); break;
         case RDMA_CM_EVENT_DEVICE_REMOVAL:
@@ -421,7 +426,7 @@ void Endpoint::lose_stopped() noexcept {
     switch (failure()) {
         case CompletionCode::Success:
             return lose(Kind::Lost, "this device refused a request of the peer", Code::Unreachable);
-        case CompletionCode::Transport: return lose(Kind::Lost, "the peer no longer answers", Code::Unreachable);
+        case CompletionCode::Transport: return lose(Kind::Lost, "the peer no longer answers");
         default: return lose(Kind::Lost, support::endings::failed_here);
     }
 }

@@ -77,8 +77,8 @@ Result<std::unique_ptr<ListeningPort>> ListeningPort::open(Nic& nic, std::uint16
     SocketAddress address(nic.host(), port);
     made->link_ = Link::create(nic.agent(), std::move(*id), *made);
     if (unforked<rdma_bind_addr>(made->link_->id(), address.get()) != 0 || rdma_listen(made->link_->id(), backlog) != 0)
-        return errno == EADDRINUSE ? Status(Code::Busy, "the port already has a listener", errno)
-                                   : Status::from_errno(errno, "rdma_listen");
+        return is_port_in_use(errno) ? Status(Code::Busy, "the port already has a listener", errno)
+                                     : Status::from_errno(errno, "rdma_listen");
     return made;
 }
 

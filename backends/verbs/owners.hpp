@@ -69,20 +69,29 @@ inline Result<EventChannelOwner> create_event_channel() noexcept {
 }
 
 /// Waits for the outcome of a call that resolves an address or a route for the only id of a channel, also if signals
-/// are handled meanwhile. (librdmacm would end its own wait then.) `result`: of the call. Returns 0, or sets errno.
-inline int completed(rdma_event_channel& channel, int result) noexcept {
+/// are handled meanwhile. (librdmacm would end its own wait then.) `success`: the event of that; `result`: of the call.
+/// Returns 0, or sets errno.
+inline int completed(rdma_event_channel& channel, rdma_cm_event_type success, int result) noexcept {
     if (result != 0) return result;
-    pollfd look{.fd = channel.fd, .events = POLLIN, .revents = 0};
-    while (::poll(&look, 1, -1) < 0 && errno == EINTR) {
+    rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_CHANGE;  // which may come before the outcome
+    int status = 0;
+    while (type == RDMA_CM_EVENT_ADDR_CHANGE) {
+        pollfd look{.fd = channel.fd, .events = POLLIN, .revents = 0};
+        while (::poll(&look, 1, -1) < 0 && errno == EINTR) {
+        }
+        rdma_cm_event* event = nullptr;
+        if (unforked<rdma_get_cm_event>(&channel, &event) != 0) return -1;
+        type = event->event;
+        status = event->status;
+        (void)rdma_ack_cm_event(event);
     }
-    rdma_cm_event* event = nullptr;
-    if (unforked<rdma_get_cm_event>(&channel, &event) != 0) return -1;
-    const int status = event->status;
-    (void)rdma_ack_cm_event(event);
-    if (status == 0) return 0;
-    errno = std::abs(status);
+    if (type == success && status == 0) return 0;
+    errno = status == 0 ? ENODEV : std::abs(status);  // the device was removed
     return -1;
 }
+
+/// Whether a call failed because the port that it asked for has another owner.
+inline bool is_port_in_use(int error) noexcept { return error == EADDRINUSE || error == EADDRNOTAVAIL; }
 
 /// Why a call failed that answers a peer: the peer has given up, unless this side lacks resources.
 inline Status unanswered(const char* call) noexcept {

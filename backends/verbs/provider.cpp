@@ -24,7 +24,8 @@ Result<HostAddress> find_source(const HostAddress& host) noexcept {
     rdma_event_channel& events = *channel.value();
     const auto id = create_id(&events);
     if (!id.ok()) return id.status();
-    if (completed(events, rdma_resolve_addr(id.value().get(), nullptr, to.get(), resolution_ms)) != 0)
+    if (completed(events, RDMA_CM_EVENT_ADDR_RESOLVED,
+                  rdma_resolve_addr(id.value().get(), nullptr, to.get(), resolution_ms)) != 0)
         return Status(Code::Unreachable, "no route to the host", errno);
     return host_of(rdma_get_local_addr(id.value().get()));
 }

@@ -47,6 +47,10 @@ public:
 
     /// Takes the mutex.
     void set_rules(const EndpointAttributes& attributes, const ProtectionDomain& domain) noexcept;
+    void activate(ibv_qp* queue_pair, const Translation& translation, Link* link) noexcept VIADUCT_REQUIRES(mutex()) {
+        unsignaled_ = 0;
+        WorkQueue::activate(queue_pair, translation, link);
+    }
 
 private:
     Status enqueue(const SendRequest& request) noexcept VIADUCT_REQUIRES(mutex());

@@ -86,14 +86,14 @@ TEST_CASE("verbs calls: no child is forked while an id is created or destroyed, 
     });
     CHECK(destroyed);
     ChannelWithEvent waiting(0);
-    const bool taken = fork_waits_for([&] { (void)verbs::completed(waiting.channel, 0); });
+    const bool taken = fork_waits_for([&] { (void)verbs::completed(waiting.channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0); });
     CHECK(taken);
 }
 
 TEST_CASE("verbs calls: the outcome of a call is that of its event, which is acknowledged") {
     for (const int status : {0, -ETIMEDOUT, ENETUNREACH}) {
         ChannelWithEvent waiting(status);
-        const int result = verbs::completed(waiting.channel, 0);
+        const int result = verbs::completed(waiting.channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
         const int error = errno;
         CHECK(result == (status == 0 ? 0 : -1));
         if (status != 0) CHECK(error == std::abs(status));
@@ -105,7 +105,7 @@ TEST_CASE("verbs calls: a call that fails at once has no event") {
     ChannelWithEvent waiting(0);
     called = false;
     errno = EADDRINUSE;
-    const int result = verbs::completed(waiting.channel, -1);
+    const int result = verbs::completed(waiting.channel, RDMA_CM_EVENT_ADDR_RESOLVED, -1);
     const int error = errno;
     CHECK(result == -1);
     CHECK(error == EADDRINUSE);
