@@ -271,6 +271,20 @@ def test_closed_descriptors(tool):
         check(trace.calls() == ["VipOpenNic", "VipCloseNic"] * 2, trace.calls())
 
 
+def test_daemons(tool):
+    """When vi-run has ended, nobody can open the trace again."""
+    with Trace() as trace:
+        victim = trace.path.with_name("victim")
+        program = subprocess.Popen([tool.path, "--quiet", f"--trace={trace.path}", TRACED, "daemon", str(victim)],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        check(program.wait(PATIENCE_S) == 0, program.returncode)
+        said = program.communicate(timeout=PATIENCE_S)
+        check(said == ("done\n", "vi-run: cannot write the trace: No such file or directory; "
+                       "the program goes on untraced\n"), said)
+        check(victim.read_bytes() == b"", f"the program's file has the trace: {victim.read_bytes()[:200]}")
+        check(trace.calls() == ["VipOpenNic", "VipCloseNic"], trace.calls())
+
+
 def test_the_program_notices_nothing(tool):
     for mode in "polls", "threads", "errors", "fork":
         with Trace() as trace:

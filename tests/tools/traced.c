@@ -123,6 +123,13 @@ static void close_descriptors(const char* victim) {
     close_nic();
 }
 
+/* As a daemon, that outlives what started it: until its standard input ends, at least. */
+static void become_daemon(const char* victim) {
+    if (fork() != 0) _exit(0);
+    getchar();
+    close_descriptors(victim);
+}
+
 /* Pointers that lead nowhere: the library dies of the last one. */
 static void wild_pointers(void) {
     VIP_VI_HANDLE vi;
@@ -157,6 +164,7 @@ int main(int count, char** words) {
     if (strcmp(mode, "fork") == 0) forks();
     if (strcmp(mode, "threads") == 0) threads();
     if (strcmp(mode, "close") == 0) close_descriptors(words[2]);
+    if (strcmp(mode, "daemon") == 0) become_daemon(words[2]);
     if (strcmp(mode, "wild") == 0) wild_pointers();
     if (strcmp(mode, "errors") == 0) errors();
     if (strcmp(mode, "exec") == 0) execute(words[0]);

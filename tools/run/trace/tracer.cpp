@@ -72,6 +72,7 @@ int move_up(int fd) {
 Output::Output(Board& board) : board_(board) { open(); }
 
 void Output::open() {
+    fd_ = -1;  // the number may be that of the program's own file
     if (board_.output < 0) return;
     int fd = open_descriptor(board_.vi_run, board_.output, O_WRONLY | O_APPEND);
     if (fd < 0 && board_.output == STDERR_FILENO) fd = dup(STDERR_FILENO);  // sockets have no path
@@ -89,10 +90,15 @@ bool Output::is_still_open() const {
 
 void Output::write(std::string_view text) {
     if (board_.gave_up.load(std::memory_order_relaxed) != 0) return;
-    if (!is_still_open()) open();
-    if (fd_ < 0) return;
+    int fd = -1;
+    {
+        const std::lock_guard guard(mutex_);
+        if (!is_still_open()) open();
+        fd = fd_;
+    }
+    if (fd < 0) return;
     const BlockedSignals blocked;
-    if (const int error = write_all(fd_, text); error != 0) give_up(error);
+    if (const int error = write_all(fd, text); error != 0) give_up(error);
 }
 
 void Output::give_up(int reason) {
@@ -190,8 +196,18 @@ void unlock_names();
 
 namespace {
 
-void after_fork_in_child() {
+void before_fork() {
+    lock_names();
+    the_tracer->output().lock();
+}
+
+void after_fork() {
+    the_tracer->output().unlock();
     unlock_names();
+}
+
+void after_fork_in_child() {
+    after_fork();
     the_tracer->after_fork();
 }
 
@@ -214,7 +230,7 @@ __attribute__((constructor)) void start_tracing() {
     auto& board = *static_cast<Board*>(memory);
     if (board.version != Board::current_version || pthread_key_create(&thread_key, end_thread) != 0) return;
     the_tracer = new (std::nothrow) Tracer(board);
-    pthread_atfork(lock_names, unlock_names, after_fork_in_child);
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 __attribute__((destructor)) void stop_tracing() {

@@ -29,12 +29,17 @@ public:
     /// error and not, as for a mapping, a signal.
     void write(std::string_view text);
 
+    /// While a thread forks, no other one opens the file.
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
+
 private:
     void open();
     bool is_still_open() const;
     void give_up(int reason);
 
     Board& board_;
+    std::mutex mutex_;  // guards what follows
     int fd_ = -1;
     struct stat identity_ {};
 };
