@@ -250,6 +250,14 @@ def test_forks_and_threads(tool):
         check(len(names) == 4 * ROUNDS, f"{len(names)} names")
 
 
+def test_cancelled_threads(tool):
+    """The tracer adds no cancellation point, not even where it writes polls when the thread ends."""
+    with Trace() as trace:
+        said = traced(tool, trace, "cancel").stdout
+        check(said == "done\n", said)
+        check(trace.calls() == ["VipOpenNic", "VipCreateCQ", "VipCQDone"], trace.lines())
+
+
 def test_programs_that_execute_others(tool):
     with Trace() as trace:
         traced(tool, trace, "exec")

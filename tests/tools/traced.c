@@ -112,6 +112,22 @@ static void threads(void) {
     close_nic();
 }
 
+/* Ends, although its cancellation is pending: it makes no call that waits. */
+static void* make_calls(void* unused) {
+    pthread_cancel(pthread_self());
+    open_nic();
+    poll_cq(create_cq(8), ROUNDS);
+    return unused;
+}
+
+static void cancel_thread(void) {
+    pthread_t thread;
+    void* returned = NULL;
+    pthread_create(&thread, NULL, make_calls, NULL);
+    pthread_join(thread, &returned);
+    if (returned == PTHREAD_CANCELED) puts("cancelled");
+}
+
 /* Closes what it did not open, as daemons do, and gets the same numbers for its own file. */
 static void close_descriptors(const char* victim) {
     enum { HIGHEST = 512 };
@@ -163,6 +179,7 @@ int main(int count, char** words) {
     if (strcmp(mode, "poll") == 0) poll_forever();
     if (strcmp(mode, "fork") == 0) forks();
     if (strcmp(mode, "threads") == 0) threads();
+    if (strcmp(mode, "cancel") == 0) cancel_thread();
     if (strcmp(mode, "close") == 0) close_descriptors(words[2]);
     if (strcmp(mode, "daemon") == 0) become_daemon(words[2]);
     if (strcmp(mode, "wild") == 0) wild_pointers();

@@ -51,6 +51,18 @@ private:
     bool was_pending_;
 };
 
+/// The system calls of the tracer would cancel threads in calls that are no cancellation points.
+class DisabledCancellation {
+public:
+    DisabledCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+    ~DisabledCancellation() { pthread_setcancelstate(before_, nullptr); }
+    DisabledCancellation(const DisabledCancellation&) = delete;
+    DisabledCancellation& operator=(const DisabledCancellation&) = delete;
+
+private:
+    int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
 /// A descriptor of vi-run, from this process.
 int open_descriptor(std::uint32_t process, std::int32_t descriptor, int flags) {
     std::array<char, 64> path{};
@@ -90,6 +102,7 @@ bool Output::is_still_open() const {
 
 void Output::write(std::string_view text) {
     if (board_.gave_up.load(std::memory_order_relaxed) != 0) return;
+    const DisabledCancellation disabled;
     int fd = -1;
     {
         const std::lock_guard guard(mutex_);
@@ -155,6 +168,7 @@ void Tracer::release(Thread& thread) {
 
 void Tracer::announce() {
     std::call_once(*announced_, [&] {
+        const DisabledCancellation disabled;
         constexpr std::size_t most = 256, longest_escape = 6, rest = 512;
         std::array<char, most> command{};
         const int fd = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
