@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from command_line import PATIENCE_S, Running, Tool, check, finish, free_service, run
+from command_line import PATIENCE_S, Running, Terminal, Tool, check, finish, free_service, run
 
 TOOLS = pathlib.Path(sys.argv[1]).resolve().parent
 BUILD = TOOLS.parent
@@ -220,6 +220,23 @@ def test_signals_are_passed_on(tool):
             program.process.send_signal(signal.SIGTERM)
             program.finish(-signal.SIGTERM)
         check(trace.lines()[-1].endswith("killed by SIGTERM +++"), trace.lines()[-1])
+
+
+def test_signals_of_the_kernel_are_passed_on(tool):
+    """Those that it sends to the first process of a session, or to the one that set an alarm."""
+    command = [os.path.abspath(tool.path), "--quiet", "--summary"]
+    with Terminal([*command, "sh", "-c", "echo ready; exec sleep 1000"], 80) as terminal:
+        terminal.read_until("ready")
+        with open(os.devnull) as nothing:
+            os.dup2(nothing.fileno(), terminal.fd)  # hangs up
+        check(terminal.process.wait(PATIENCE_S) == -signal.SIGHUP, terminal.process.returncode)
+    set_alarm = """import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+signal.setitimer(signal.ITIMER_REAL, 1e-6)
+while signal.SIGALRM not in signal.sigpending(): pass
+os.execv(sys.argv[1], sys.argv[1:])"""
+    await_alarm = "import signal; signal.sigwait([signal.SIGALRM])"
+    run([sys.executable, "-c", set_alarm, *command, sys.executable, "-c", await_alarm])
 
 
 def test_a_crash_shows_the_call(tool):

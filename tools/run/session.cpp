@@ -103,12 +103,17 @@ void set_up(Board& board, const TraceOptions& options) {
     if (board.output >= 0 && board.format == Format::Perfetto) append(board, "[\n");
 }
 
-/// Waits for the program, and passes signals on to it. Those of a terminal reach it without help.
+/// An interrupt at the terminal reaches the program without help; other signals of the kernel may be for vi-run alone.
+bool reaches_program(const siginfo_t& signal) {
+    return signal.si_code > 0 && (signal.si_signo == SIGINT || signal.si_signo == SIGQUIT);
+}
+
+/// Waits for the program, and passes signals on to it.
 int wait_for(pid_t child, const Signals& signals) {
     int status = 0;
     while (waitpid(child, &status, WNOHANG) == 0) {
         siginfo_t signal{};
-        if (sigwaitinfo(&signals.awaited(), &signal) > 0 && signal.si_signo != SIGCHLD && signal.si_code <= 0)
+        if (sigwaitinfo(&signals.awaited(), &signal) > 0 && signal.si_signo != SIGCHLD && !reaches_program(signal))
             kill(child, signal.si_signo);
     }
     return status;
