@@ -165,6 +165,25 @@ def test_power_cuts_on_a_terminal(tool):
         terminal.read_until("second b")
 
 
+def test_power_cuts_in_the_background(tool):
+    """The shell gives vi-run the terminal after the program has tried to read from it, or before."""
+    with Scratch() as directory:
+        script, go = directory / "script", directory / "go"
+        os.mkfifo(go)
+        for before_reading, said in (":", "Stopped"), (f"read go <{go}", "started"):
+            script.write_text(f"echo started; {before_reading}; read word; echo got $word\n")
+            with Terminal(["/bin/bash", "--norc", "--noediting", "-bi"], 200) as terminal:
+                terminal.write(f"{os.path.abspath(tool.path)} -q --power-cut=1 sh {script} &\n")
+                terminal.read_until(said)
+                terminal.write("fg\n")
+                if said == "started":
+                    while os.tcgetpgrp(terminal.fd) == terminal.process.pid:
+                        os.sched_yield()
+                    go.write_text("\n")
+                terminal.write("word\n")
+                terminal.read_until("got word")
+
+
 def test_what_power_cuts_end(tool):
     check(tool.run("--power-cut=1", "sh", "-c", "exit 7", status=7), "its status")
     tool.run("--power-cut=1", "sh", "-c", "kill -TERM $$", status=128 + 15)

@@ -36,12 +36,20 @@ bool has(pid_t child, int changed) {
     return waitid(P_PID, static_cast<id_t>(child), &how, changed | WNOHANG) == 0 && how.si_pid == child;
 }
 
-/// If the user has stopped the program at the terminal, stops this group as well, so that the shell goes on.
-void stop_with(pid_t child) {
-    if (!has(child, WSTOPPED) || !pass_terminal(child, getpgrp())) return;
-    kill(0, SIGTSTP);
+/// The program goes on, with the terminal if the shell has given it to this group.
+void go_on(pid_t child) {
     pass_terminal(getpgrp(), child);
     kill(-child, SIGCONT);
+}
+
+/// If the program has stopped at the terminal, stops this group as well, so that the shell goes on; SIGCONT says that
+/// the user wants both to go on. But a program that stopped because this group has the terminal goes on with it.
+void stop_with(pid_t child) {
+    const pid_t foreground = tcgetpgrp(STDIN_FILENO);
+    if (!has(child, WSTOPPED) || foreground < 0) return;
+    if (foreground == getpgrp()) return go_on(child);
+    pass_terminal(child, getpgrp());
+    kill(0, SIGTSTP);
 }
 
 }  // namespace
@@ -64,7 +72,7 @@ std::string preloading(const std::filesystem::path& library) {
 
 int run_until_power_cut(const std::filesystem::path& program, char** arguments, bool quiet) {
     setenv(power_cut_report_setting.variable, std::to_string(getpid()).c_str(), 1);
-    const Signals signals({SIGCHLD, SIGUSR1, SIGINT, SIGQUIT, SIGTERM, SIGHUP});
+    const Signals signals({SIGCHLD, SIGUSR1, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCONT});
     const pid_t child = start(program, arguments, signals, [parent = getpid(), group = getpgrp()] {
         setpgid(0, 0);
         pass_terminal(group, getpid());
@@ -83,7 +91,8 @@ int run_until_power_cut(const std::filesystem::path& program, char** arguments, 
         }
         if (number == SIGCHLD && has(child, WEXITED | WNOWAIT)) return exit_status(end_group(child));
         if (number == SIGCHLD) stop_with(child);
-        if (number == SIGCHLD || number == SIGUSR1 || number < 0) continue;
+        if (number == SIGCONT) go_on(child);
+        if (number == SIGCHLD || number == SIGUSR1 || number == SIGCONT || number < 0) continue;
         end_group(child);
         return exit_status(number);  // as if the signal had ended vi-run
     }
