@@ -203,6 +203,23 @@ def test_windows_show_parts(device, pair):
         server.wait_send(TIMEOUT)
 
 
+def test_a_window_is_closed_before_its_region(device, pair):
+    needs(device, "memory_windows")
+    client, server = pair
+    regions = [device.register(8) for _ in range(2)]
+    window = device.window()
+    for region in regions:
+        shown = server.bind(window, region)
+        server.wait_send(TIMEOUT)
+    regions[0].close()
+    assert not window.closed
+    regions[1].close()
+    assert window.closed
+    client.post_write(device.register(8)[:], shown)
+    with pytest.raises(core.RequestError):
+        client.wait_send(TIMEOUT)
+
+
 def test_shared_receives_and_async_events(device):
     needs(device, "shared_receive_queues")
     shared = device.shared_receive_queue(8, context=11)

@@ -214,12 +214,14 @@ class Endpoint(Held):
              access: Access = Access.ALL, *, context: int = 0, signaled: bool = True, fence: bool = False) -> Remote:
         """Posts a request to bind a window to a part of a region or, without a region, to unbind it.
 
-        Returns what the peer needs to access the window once the request has completed. Only one thread may bind a
-        window at a time.
+        Returns what the peer needs to access the window once the request has completed. The window keeps the region
+        open; closing the region closes the window. Keep a former region open until the request has completed. Only one
+        thread may bind a window at a time.
         """
         address, length = region[part][:2] if region is not None else (0, 0)
         self._raw.bind(window._raw, context, region._raw if region else None, address, length, access, fence,
                        signaled)
+        window._depend_on(window.domain, *([region] if region else []))
         return Remote(address, window.key)
 
     def outstanding(self, *, receives: bool = False) -> int:

@@ -99,13 +99,14 @@ class MemoryRegion(Held):
 class MemoryWindow(Held):
     """A part of a region under a key of its own. Endpoint.bind() chooses the part.
 
-    of_endpoint: only the peer of the endpoint that binds the window may use it. That peer can also invalidate it,
-    with post_send(invalidate=key).
+    domain: the protection domain. of_endpoint: only the peer of the endpoint that binds the window may use it. That
+    peer can also invalidate it, with post_send(invalidate=key).
     """
 
     def __init__(self, domain: ProtectionDomain, *, of_endpoint: bool = False) -> None:
         """Raises Error(UNSUPPORTED) if the device has no such windows."""
         self._raw = _core.MemoryWindow(domain._raw, of_endpoint)
+        self.domain = domain
         super().__init__(domain)
 
     def _description(self) -> str:
