@@ -9,7 +9,7 @@ import socket
 import pytest
 import viaduct
 from checks import fails
-from dat_pair import ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia, of_extension, pair, succeeded
+from dat_pair import AREA, ESTABLISHED, TIMEOUT, Pair, Side, free_qual, ia, of_extension, pair, succeeded
 from programs import MANUAL, ROOT
 from viaduct import _dat, dat
 from viaduct.dat.errors import error_of
@@ -277,6 +277,42 @@ def test_windows(pair):
     assert rmr.closed
     with fails(dat.ReturnType.INVALID_HANDLE, dat.ReturnSubtype.INVALID_HANDLE_RMR):
         rmr.query()
+
+
+@pytest.fixture
+def moved(ia, pair):
+    """A window of the server that has been bound to another region, whose event nobody has taken yet; the former region
+    and its piece for peers; and the buffer of that region."""
+    server = pair.server
+    rmr = windows(server.pz)
+    buffer = bytearray(AREA)
+    former = ia.lmr_create(buffer, server.pz)
+    target = rmr.bind(former, former[:], server.ep)
+    server.done()
+    rmr.bind(server.lmr, server.lmr[:], server.ep)
+    return rmr, [former], target, buffer
+
+
+def test_windows_keep_their_former_region(pair, moved):
+    rmr, former, target, buffer = moved
+    former.clear()
+    with pytest.raises(BufferError):
+        buffer.append(0)
+    server = pair.server
+    server.done()
+    rmr.bind(server.lmr, server.lmr[:], server.ep)
+    buffer.append(0)
+    server.done()
+    assert not rmr.closed
+
+
+def test_closing_the_former_region_of_a_window(pair, moved):
+    rmr, [former], target, buffer = moved
+    former.close()
+    assert former.closed and rmr.closed
+    buffer.append(0)
+    pair.client.ep.post_rdma_write(pair.client.lmr[:8], target._replace(segment_length=8))
+    assert not pair.client.requested.wait(TIMEOUT).ok
 
 
 def test_windows_that_the_peer_ends(pair):

@@ -15,6 +15,7 @@ from viaduct.errors import Error
 _lock = threading.RLock()  # guards the tree of resources: which are closed, and their children
 _released = threading.Condition(_lock)  # signalled when a call that ends a resource has returned
 _roots: weakref.WeakSet[Resource] = weakref.WeakSet()
+_unreleased: list[Resource] = []  # could not be closed when unused; the library may still use their memory
 
 Self = typing.TypeVar("Self", bound="Resource")
 
@@ -78,12 +79,10 @@ class Resource(Checked):
                     child.close()
             try:
                 self._release()
-            except RuntimeError:  # a call of this thread, which a signal handler has interrupted, uses it
+            except BaseException:  # such as that a call of this thread, which a signal handler has interrupted, uses it
                 self._closed = False
                 raise
-            finally:
-                if self._closed:
-                    self._released()
+            self._released()
 
     @contextlib.contextmanager
     def _ending(self) -> typing.Iterator[None]:
@@ -144,7 +143,11 @@ class Resource(Checked):
         with _lock:
             self._abandoned = not self._closed and any(child() is None for child in self._children.values())
         if not self._abandoned:
-            self.close()
+            try:
+                self.close()
+            except BaseException:
+                _unreleased.append(self)
+                raise
 
     def _description(self) -> str:
         """What repr() says of an open object: its name and its state, as far as it has them."""

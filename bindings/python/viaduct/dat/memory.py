@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import typing
+import weakref
 
 from viaduct import _dat
-from viaduct.dat.constants import (CompletionFlags, LmrParamMask, MemPrivFlags, MemType, PzParamMask, RmrParamMask,
-                                   VaType)
+from viaduct.dat.constants import (CompletionFlags, LmrParamMask, MemPrivFlags, MemType, PzParamMask, ReturnType,
+                                   RmrParamMask, VaType)
 from viaduct.dat.objects import DatObject
 from viaduct.dat.structures import LmrParam, LmrTriplet, PzParam, RmrParam, RmrTriplet
+from viaduct.errors import Error
 from viaduct.memory import Buffer, Pinned
 
 if typing.TYPE_CHECKING:
@@ -68,6 +70,7 @@ class Lmr(DatObject):
         self.view = memory.view
         self.ia = ia
         self.pz = pz
+        self._rmrs: weakref.WeakSet[Rmr] = weakref.WeakSet()  # that were bound to it
         super().__init__(handle, ia, pz, region if isinstance(region, Lmr) else None)
 
     def _description(self) -> str:
@@ -98,9 +101,21 @@ class Lmr(DatObject):
         _dat.dat_lmr_free(self.handle)
         self._memory.release()
 
+    def _release(self) -> None:
+        while True:
+            try:
+                return super()._release()
+            except Error as error:  # an RMR was bound elsewhere, and nobody has taken the event yet
+                if error.code is not ReturnType.INVALID_STATE or not self._rmrs:
+                    raise
+                self._rmrs.pop().close()
+
 
 class Rmr(DatObject):
     """A remote memory region: a window into an LMR. Created by Pz.rmr_create(). Each bind gives it a new context.
+
+    It keeps the LMR open, and the former one until the next bind. Closing an LMR closes the RMRs that are bound to it;
+    also those that have been bound to another one, until the event of that bind is taken.
 
     Only one thread may bind an RMR at a time.
     """
@@ -109,6 +124,7 @@ class Rmr(DatObject):
 
     def __init__(self, pz: Pz, handle: int) -> None:
         self.pz = pz
+        self._lmrs: list[Lmr] = []  # the former, which peers may reach until the bind is complete, and the present one
         super().__init__(handle, pz)
 
     def bind(self, lmr: Lmr, piece: LmrTriplet | tuple[int, int, int], ep: Ep,
@@ -122,7 +138,9 @@ class Rmr(DatObject):
         PRIVILEGES_VIOLATION (the region does not allow that much), MODEL_NOT_SUPPORTED (addresses from zero).
         """
         context = _dat.dat_rmr_bind(self.handle, lmr.handle, piece, privileges, va_type, ep.handle, cookie, flags)
+        lmr._rmrs.add(self)
         self._depend_on(self.pz, lmr)
+        self._lmrs = [*self._lmrs[-1:], lmr]
         return RmrTriplet(piece[0], piece[1], context)
 
     def query(self, mask: RmrParamMask = RmrParamMask.ALL) -> RmrParam:
