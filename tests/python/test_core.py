@@ -351,6 +351,27 @@ def test_regions_change_their_rights(device, pair):
         client.wait_send(TIMEOUT)
 
 
+def test_peers_never_write_to_read_only_memory(device, pair):
+    constant = bytes(8)
+    region = device.register(constant)
+    region.modify(core.Access.ALL)
+    assert region.access == core.Access.REMOTE_READ
+    pair.client.post_write(device.register(b"new data")[:], region.remote)
+    with pytest.raises(core.RequestError):
+        pair.client.wait_send(TIMEOUT)
+    assert constant == bytes(8)
+
+
+def test_regions_change_their_domain(device):
+    domain = core.ProtectionDomain(device)
+    region = device.register(8)
+    region.modify(core.Access.ALL, domain)
+    device.domain.close()
+    assert not region.closed
+    domain.close()
+    assert region.closed
+
+
 def test_descriptors_become_readable(device, pair):
     client, server = pair
     region = device.register(16)

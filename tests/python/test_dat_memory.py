@@ -35,8 +35,9 @@ def test_registered_buffers_are_pinned(ia):
     buffer.append(1)
 
 
-def test_read_only_buffers_cannot_be_written(ia):
-    lmr = ia.lmr_create(b"constant", ia.pz_create())
+@pytest.mark.parametrize("privileges", [None, dat.MemPrivFlags.ALL])
+def test_read_only_buffers_cannot_be_written(ia, privileges):
+    lmr = ia.lmr_create(b"constant", ia.pz_create(), privileges)
     assert lmr.query().mem_priv == dat.MemPrivFlags.READ
     assert lmr.view.readonly
 

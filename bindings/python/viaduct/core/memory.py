@@ -51,12 +51,10 @@ class MemoryRegion(Held):
         it is not contiguous, Error: INVALID_PARAMETER (no bytes), NO_RESOURCES."""
         self._pinned = Pinned(buffer_of(memory))
         self._writable = not self._pinned.readonly
-        if self._pinned.readonly:
-            access &= Access.REMOTE_READ
-        self._raw = _core.MemoryRegion(domain._raw, self._pinned.address, self._pinned.nbytes, access,
+        self.access = self._allowed(access)
+        self._raw = _core.MemoryRegion(domain._raw, self._pinned.address, self._pinned.nbytes, self.access,
                                        self._writable)
         self.domain = domain
-        self.access = access
         self.view = self._pinned.view
         super().__init__(domain)
 
@@ -83,13 +81,17 @@ class MemoryRegion(Held):
         return Piece(self._pinned.address + start, stop - start, self.key)
 
     def modify(self, access: Access, domain: ProtectionDomain | None = None) -> None:
-        """Changes the access of peers and the domain. The key may change.
+        """Changes the access of peers, who can only read read-only memory, and the domain. The key may change.
 
         Changes nothing if it fails. Only one thread may call it at a time.
         """
-        owner = domain or self.domain
-        self._raw.modify(owner._raw, access, self._writable)
-        self.domain, self.access = owner, access
+        owner, allowed = domain or self.domain, self._allowed(access)
+        self._raw.modify(owner._raw, allowed, self._writable)
+        self.domain, self.access = owner, allowed
+        self._depend_on(owner)
+
+    def _allowed(self, access: Access) -> Access:
+        return access if self._writable else access & Access.REMOTE_READ
 
     def _release(self) -> None:
         super()._release()

@@ -119,8 +119,8 @@ class Ia(Counting):
         """Registers memory, and returns the region (dat_lmr_create).
 
         region              a buffer, which is pinned until the region is closed, or another region
-        privileges          who has which access; by default all access for everybody, but a read-only buffer
-                            cannot be written
+        privileges          who has which access; by default all access for everybody. A read-only buffer cannot be
+                            written in any case
         shared_memory_id    40 bytes that identify memory shared by processes (DAT_MEM_TYPE_SHARED_VIRTUAL)
 
         A pinned buffer can neither be moved nor resized; it is not copied. Raises TypeError if the object has no

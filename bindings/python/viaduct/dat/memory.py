@@ -63,7 +63,9 @@ class Lmr(DatObject):
             memory = Pinned(region)
             described = memory.address
         if privileges is None:
-            privileges = MemPrivFlags.READ if memory.readonly else MemPrivFlags.ALL
+            privileges = MemPrivFlags.ALL
+        if memory.readonly:
+            privileges &= MemPrivFlags.READ
         handle, self.lmr_context, self.rmr_context, self.registered_size, self.registered_address = _dat.dat_lmr_create(
             ia.handle, mem_type, described, memory.nbytes, pz.handle, privileges, va_type, shared_memory_id or b"")
         self._memory: Pinned = memory
