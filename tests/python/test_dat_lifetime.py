@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """viaduct.dat: closing in any order and state, leaks, threads, and two processes."""
+import copy
+import dataclasses
 import gc
 import os
+import pickle
 import textwrap
 import threading
 import weakref
@@ -105,6 +108,17 @@ def test_events_do_not_name_what_is_closed(pair):
     assert event.ep is pair.server.ep
     pair.server.ep.close()
     assert event.ep is None
+
+
+def test_copies_of_events_have_the_same_objects(ia):
+    evd = ia.evd_create(4, dat.EvdFlags.SOFTWARE)
+    evd.post_se(1)
+    event = evd.wait(TIMEOUT)
+    for evd_of_copy in (dataclasses.asdict(event)["evd"], copy.copy(event).evd, copy.deepcopy(event).evd,
+                        copy.copy(evd)):
+        assert evd_of_copy is evd
+    with pytest.raises(TypeError, match="cannot pickle 'Evd' object"):
+        pickle.dumps(event)
 
 
 def test_buffers_live_as_long_as_their_regions(ia):

@@ -131,6 +131,15 @@ class Resource(Checked):
             for parent in self._parents:
                 parent._children[id(self)] = weakref.ref(self)
 
+    def __copy__(self: Self) -> Self:
+        return self  # a copy would release the same resource
+
+    def __deepcopy__(self: Self, known: object) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: typing.SupportsIndex) -> typing.NoReturn:
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
+
     def __enter__(self: Self) -> Self:
         return self
 
