@@ -308,6 +308,16 @@ async def test_a_task_whose_evd_is_closed_is_told(evd):
         await task
 
 
+def test_an_evd_is_closed_although_the_loop_of_its_waiter_is_closed(evd):
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(evd.wait_async())
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    evd.close()
+    assert evd.closed
+    task._log_destroy_pending = False
+
+
 @runs
 async def test_a_task_whose_adapter_is_closed_leaves_no_descriptor():
     ia = dat.ia_open()

@@ -345,7 +345,8 @@ class Evd(Counting):
             if loop is asyncio._get_running_loop():
                 _fail(loop, claim, error)
             else:
-                loop.call_soon_threadsafe(_fail, loop, claim, error)
+                with contextlib.suppress(RuntimeError):  # the loop is closed: the task will never run again
+                    loop.call_soon_threadsafe(_fail, loop, claim, error)
 
 
 def _failure(call: str, code: ReturnType) -> Exception:
