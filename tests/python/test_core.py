@@ -427,6 +427,18 @@ def test_closing_ends_waits(begun, call):
             waiting.result()
 
 
+def test_closing_ends_waits_for_a_queue_of_the_program(begun, device):
+    queue = device.completion_queue()
+    endpoint = device.endpoint(send_queue=queue, receive_queue=queue)
+    waiting = Background(endpoint.wait_receive, timeout=None)
+    assert begun.wait(TIMEOUT)
+    endpoint.close()
+    for wait in (waiting.result, endpoint.wait_send, lambda: asyncio.run(endpoint.wait_send_async(TIMEOUT)),
+                 lambda: asyncio.run(endpoint.wait_receive_async(TIMEOUT))):
+        with pytest.raises(ValueError, match="the Endpoint is closed"):
+            wait()
+
+
 def test_descriptors_may_be_readable_for_nothing():
     results = iter([None, None, "something"])
     reader, writer = os.pipe()

@@ -242,7 +242,7 @@ class Endpoint(Held):
 
         Raises RequestError if the request failed, TimeoutError after `timeout` seconds.
         """
-        return _succeeded("Endpoint.wait_send", self.send_queue.wait(1, timeout)[0])
+        return _succeeded("Endpoint.wait_send", self.send_queue._wait(self, 1, timeout)[0])
 
     @awaits("completion of a receive")
     def wait_receive(self, timeout: float | None = None) -> Completion:
@@ -251,7 +251,7 @@ class Endpoint(Held):
 
         Raises RequestError if the receive failed, TimeoutError after `timeout` seconds.
         """
-        return _succeeded("Endpoint.wait_receive", self.receive_queue.wait(1, timeout)[0])
+        return _succeeded("Endpoint.wait_receive", self.receive_queue._wait(self, 1, timeout)[0])
 
     @awaits("completion of a send")
     async def wait_send_async(self, timeout: float | None = None) -> Completion:
@@ -260,7 +260,7 @@ class Endpoint(Held):
 
         Raises RequestError if the request failed, TimeoutError after `timeout` seconds.
         """
-        return _succeeded("Endpoint.wait_send_async", (await self.send_queue.wait_async(1, timeout))[0])
+        return _succeeded("Endpoint.wait_send_async", (await self.send_queue._wait_async(self, 1, timeout))[0])
 
     @awaits("completion of a receive")
     async def wait_receive_async(self, timeout: float | None = None) -> Completion:
@@ -269,7 +269,7 @@ class Endpoint(Held):
 
         Raises RequestError if the receive failed, TimeoutError after `timeout` seconds.
         """
-        return _succeeded("Endpoint.wait_receive_async", (await self.receive_queue.wait_async(1, timeout))[0])
+        return _succeeded("Endpoint.wait_receive_async", (await self.receive_queue._wait_async(self, 1, timeout))[0])
 
     def _release(self) -> None:
         self._raw.disconnect()  # immediately, because a waiting thread may keep a reference to the object

@@ -16,6 +16,10 @@ class Held(Resource):
     def _release(self) -> None:
         del vars(self)["_raw"]
 
+    def _require_open(self) -> None:
+        """Raises ValueError if it is closed."""
+        getattr(self, "_raw")
+
     def __getattr__(self, name: str) -> typing.NoReturn:
         if name == "_raw":
             raise ValueError(f"the {type(self).__name__} is closed")

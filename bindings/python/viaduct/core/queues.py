@@ -34,7 +34,15 @@ class CompletionQueue(Held):
     def wait(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
         """Waits until there is a completion, then takes and returns the oldest ones: at most `count`, at most 64.
         Raises TimeoutError after `timeout` seconds, ValueError if the queue is closed meanwhile."""
-        completions = self._raw.poll(count) or repeat(lambda seconds: self._raw.wait(count, seconds) or None, timeout)
+        return self._wait(self, count, timeout)
+
+    def _wait(self, user: Held, count: int, timeout: float | None) -> list[Completion]:
+        """Like wait(); raises ValueError also if the user is closed."""
+        def attempt(seconds: float) -> list[Completion] | None:
+            user._require_open()
+            return self._raw.wait(count, seconds) or None
+        user._require_open()
+        completions = self._raw.poll(count) or repeat(attempt, timeout)
         if not completions:
             raise error_of("CompletionQueue.wait", Code.TIMED_OUT)
         return completions
@@ -43,11 +51,17 @@ class CompletionQueue(Held):
     async def wait_async(self, count: int = 64, timeout: float | None = None) -> list[Completion]:
         """Waits until there is a completion, without blocking the asyncio loop, then takes and returns the oldest ones:
         at most `count`, at most 64. Raises TimeoutError after `timeout` seconds."""
+        return await self._wait_async(self, count, timeout)
+
+    async def _wait_async(self, user: Held, count: int, timeout: float | None) -> list[Completion]:
+        """Like wait_async(); raises ValueError also if the user is closed."""
         def attempt() -> list[Completion] | None:
+            user._require_open()
             while self._raw.take_event():
                 pass
             self._raw.arm(False)
             return self.poll(count) or None
+        user._require_open()
         completions = self.poll(count) or await _waiting.until(self.fileno(), attempt, timeout)
         if not completions:
             raise error_of("CompletionQueue.wait_async", Code.TIMED_OUT)
