@@ -500,6 +500,26 @@ async def test_who_waits_for_a_closed_descriptor_is_in_nobodys_way():
     os.close(writing)
 
 
+@runs
+async def test_what_a_task_has_taken_is_its_result_at_once():
+    reader, writer = os.pipe()
+    taken = []
+
+    def take():
+        if select.select([reader], [], [], 0)[0]:
+            taken.append(os.read(reader, 1))
+        return taken or None
+    task = asyncio.create_task(_waiting.until(reader, take, TIMEOUT))
+    await asyncio.sleep(0)
+    os.write(writer, b"x")
+    while not taken:
+        await asyncio.sleep(0)
+    assert not task.cancel()  # else it would have to be cancelled, and lose what it has taken
+    assert await task == [b"x"]
+    os.close(reader)
+    os.close(writer)
+
+
 def test_other_threads_run_while_much_is_posted(device, pair):
     source, target = device.register(1 << 20), device.register(1 << 20)
 

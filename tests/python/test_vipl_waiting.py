@@ -349,14 +349,16 @@ def test_nothing_is_lost_where_a_task_is_cancelled(pair, region):
         server.recv_wait(0.01)
 
 
+@pytest.mark.parametrize("timeout", [None, TIMEOUT])
 @runs
-async def test_what_came_for_a_task_that_is_cancelled_meanwhile_is_for_the_next_one():
+async def test_what_came_for_a_task_that_is_cancelled_meanwhile_is_for_the_next_one(timeout):
     arrivals = Arrivals()
     waiting = arrivals.future(lambda: None)  # belongs to another thread
-    task = asyncio.create_task(result_in_time_async("VipRecvWait", arrivals, lambda: None, None))
+    task = asyncio.create_task(result_in_time_async("VipRecvWait", arrivals, lambda: None, timeout))
     await asyncio.sleep(0)
     arrivals.put(1)
     arrivals.put(2)  # the task has it, but is cancelled before it runs
+    await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

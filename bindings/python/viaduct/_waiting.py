@@ -43,11 +43,10 @@ async def until(fd: int, attempt: typing.Callable[[], T | None], timeout: float 
 
     Returns that result, or None when the timeout has expired (seconds; None: no timeout).
     """
-    async def repeat() -> T:
-        while (result := attempt()) is None:
-            await readable(fd)
-        return result
     try:
-        return await asyncio.wait_for(repeat(), timeout)
-    except asyncio.TimeoutError:
+        async with asyncio.timeout(timeout):  # wait_for() of Python 3.11 may lose a cancellation
+            while (result := attempt()) is None:
+                await readable(fd)
+            return result
+    except TimeoutError:
         return attempt()

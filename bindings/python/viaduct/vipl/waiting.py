@@ -142,8 +142,9 @@ async def result_in_time_async(call: str, arrivals: Arrivals[T], ask: typing.Cal
     while not news:
         future = arrivals.future(ask)
         try:
-            news = await asyncio.wait_for(asyncio.wrap_future(future), left())
-        except asyncio.TimeoutError:
+            async with asyncio.timeout(left()):
+                news = await asyncio.wrap_future(future)
+        except TimeoutError:
             news = _result_after_all(call, future)
         except BaseException:
             arrivals.give_back(future)
