@@ -137,6 +137,23 @@ def test_nobody_is_left():
 
 
 @same_everywhere
+def test_processes_that_have_ended_leave_no_descriptors(run):
+    done = run("""
+descriptors = set()
+
+@pytest.mark.parametrize("_", range(3))
+def test_peer(peer_process, _):
+    descriptors.add(len(os.listdir("/proc/self/fd")))
+    peer_process(return_early).result()
+
+def test_descriptors():
+    descriptors.add(len(os.listdir("/proc/self/fd")))
+    assert len(descriptors) == 2  # before and after multiprocessing has started its tracker
+""")
+    done.assert_outcomes(passed=4)
+
+
+@same_everywhere
 def test_faults(run):
     run("""
 import subprocess, sys

@@ -403,6 +403,7 @@ def peer_process(backend: str, request: pytest.FixtureRequest) -> typing.Iterato
 
     yield start
     problems = [problem for peer in peers if (problem := peer.end(PATIENCE))]
+    peers.clear()  # their descriptors: pytest keeps the test
     if problems:
         pytest.fail("\n".join(["a peer process failed:", *problems]), pytrace=False)
 
