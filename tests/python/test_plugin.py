@@ -12,10 +12,10 @@ same_everywhere = pytest.mark.skipif(os.environ.get("VIADUCT_BACKEND") == "verbs
                                      reason="does not depend on the backend")
 
 PEERS = """
-    import signal, os
+    import json, signal, os
     import pytest
     from viaduct import core
-    from viaduct.pytest_plugin import PeerFailed
+    from viaduct.pytest_plugin import PeerFailed, Report
 
     def double(link):
         link.send(2 * link.recv())
@@ -34,6 +34,10 @@ PEERS = """
     def die_without_reading(link):
         link.poll(None)
         os.kill(os.getpid(), signal.SIGKILL)
+
+    def report_at_the_end(link, file):
+        link.recv()
+        file.write_text(json.dumps(dict.fromkeys(Report._fields, "late")))
 
     def return_early(link):
         return os.environ.get("VIADUCT_BACKEND")
@@ -151,6 +155,23 @@ def test_descriptors():
     assert len(descriptors) == 2  # before and after multiprocessing has started its tracker
 """)
     done.assert_outcomes(passed=4)
+
+
+@same_everywhere
+@pytest.mark.parametrize("order", ["viaduct_check, start", "start, viaduct_check"])
+def test_the_checker_hears_of_the_end_of_processes(run, order):
+    done = run(f"""
+@pytest.fixture
+def start(peer_process):
+    peers = []
+    yield lambda *arguments: peers.append(peer_process(*arguments))
+    peers[0].send("end")
+
+def test_reports({order}):
+    start(report_at_the_end, viaduct_check._file)
+""")
+    done.assert_outcomes(passed=1, errors=1)
+    done.stdout.re_match_lines_random(["late: check late: late.*"])
 
 
 @same_everywhere

@@ -238,17 +238,23 @@ class Checker:
 
 
 @pytest.fixture
-def viaduct_check(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Checker]:
+def _checker(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Checker]:
+    """What viaduct_check returns. The fixture of second processes depends on it, so that they end before."""
+    checker = Checker(tmp_path / "viaduct-check.json", monkeypatch)
+    yield checker
+    if reports := checker.reports():
+        pytest.fail("\n".join(["the checker has found mistakes:", *map(str, reports)]), pytrace=False)
+
+
+@pytest.fixture
+def viaduct_check(_checker: Checker) -> Checker:
     """viaduct_check() checks the programs and second processes that the test starts afterwards for mistakes that do no
     harm here. The test fails at its end if there are reports that it has not taken with viaduct_check.reports(). The
     test's own process is not checked.
 
     docs/checker.md lists the checks; viaduct_check("sends,order") chooses some.
     """
-    checker = Checker(tmp_path / "viaduct-check.json", monkeypatch)
-    yield checker
-    if reports := checker.reports():
-        pytest.fail("\n".join(["the checker has found mistakes:", *map(str, reports)]), pytrace=False)
+    return _checker
 
 
 # ---- In two processes ------------------------------------------------------------------------------------------------
@@ -389,7 +395,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> typing.Iterator[None]:
 
 
 @pytest.fixture
-def peer_process(backend: str, request: pytest.FixtureRequest) -> typing.Iterator[typing.Callable[..., Peer]]:
+def peer_process(backend: str, request: pytest.FixtureRequest,
+                 _checker: Checker) -> typing.Iterator[typing.Callable[..., Peer]]:
     """peer_process(function, ...) runs function(link, ...) in a second process, and returns its Peer.
 
     The test uses send(), receive(), result() and kill() of the Peer, the function link.recv() and link.send(). At the
