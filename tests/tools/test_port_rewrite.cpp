@@ -182,6 +182,7 @@ TEST_CASE("port_rewrite: a pointer is no replacement for a type everywhere") {
     CHECK(replaced("x = VIP_PVOID(y);") == 0);
     CHECK(replaced("x = VIP_ULONG{3};") == 0);
     CHECK(replaced("x = (VIP_ULONG)(y);") == 1);
+    CHECK(rewrite("typedef VIP_ULONG (*hash)(int);", "rpma").todos.size() == 1);
 }
 
 TEST_CASE("port_rewrite: the pointer that a macro stands for") {

@@ -47,6 +47,11 @@ TEST_CASE("port_scan: calls, references and declarations") {
           Words{"VIP_RETURN reference", "VipOpenNic declaration"});
     CHECK(uses_of("const char *rpma_err_2str(int);") == Words{"rpma_err_2str declaration"});
     CHECK(uses_of("f = VipOpenNic;") == Words{"VipOpenNic reference"});
+    CHECK(uses_of("#ifdef SHUTDOWN\nVipDisconnect(vi);\n#endif\n#define LOW (3)\nint *VipOpenNic(int);\n") ==
+          Words{"VipDisconnect call", "VipOpenNic declaration"});
+    CHECK(uses_of("void f(void) {\nBEGIN_THREADS\nVipDisconnect(vi); }\nint\nVipOpenNic(int);\n") ==
+          Words{"VipDisconnect call", "VipOpenNic declaration"});
+    CHECK(uses_of("typedef VIP_ULONG (*hash)(int);") == Words{"VIP_ULONG call"});
     CHECK(uses_of("#define OPEN VipOpenNic(a, b)\n") == Words{"VipOpenNic call"});
     CHECK(uses_of("#define VIP_INFINITE 1\n") == Words{"VIP_INFINITE declaration"});
     CHECK(uses_of("p->rpma_read(a); p.rpma_read = b; q.vi.VipPostSend (c);") ==
@@ -64,6 +69,8 @@ TEST_CASE("port_scan: names that look like those of an API") {
     CHECK(uses_of("f(DAT_SUCCESS); DAT_FOO_BAR x; dat_ib_post_new(); dat_foo(); dat_name = 1;") ==
           Words{"DAT_SUCCESS reference", "DAT_FOO_BAR reference", "dat_ib_post_new call", "dat_foo call"});
     CHECK(uses_of("rpma_peer_delete(&p); x = RPMA_FOO;") == Words{"rpma_peer_delete call", "RPMA_FOO reference"});
+    CHECK(uses_of("f(VIP_SUCCESS);\n#ifdef A\nVipMine = 1;\n#endif\n") ==
+          Words{"VIP_SUCCESS reference", "VipMine reference"});
     CHECK(uses_of("#if VIP_MINE > 1 || defined(VIP_OTHER)\n#endif\nx = VIP_SUCCESS; p->VIP_MINE = 1;\n"
                   "#define V(n) VIP_ ## n, n ## VIP_X, #n\n") == Words{"VIP_SUCCESS reference"});
     for (const char* declaration :

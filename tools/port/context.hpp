@@ -16,6 +16,8 @@ public:
     /// The tokens must outlive it.
     explicit Context(const std::vector<Token>& tokens);
 
+    bool is_in_function(std::size_t token) const { return in_function_[token]; }
+
     /// Whether a macro makes a string of it.
     bool is_stringified(std::size_t token) const { return stringified_.contains(token); }
 

@@ -61,7 +61,7 @@ public:
             if (token.disabled)
                 ++disabled;
             else
-                add(entry, name, member ? UseKind::Member : kind_of(token));
+                add(entry, name, member ? UseKind::Member : kind_of(token, entry));
         }
         std::set<std::string_view> used;
         for (const auto& use : uses_)
@@ -90,21 +90,27 @@ private:
         });
     }
 
-    const Token& before(std::size_t distance = 1) const { return token_at(tokens_, index_ - distance); }
+    /// A token before this one, or an empty one if a directive ends between them.
+    const Token& before(std::size_t distance = 1) const {
+        const Token& token = token_at(tokens_, index_ - distance);
+        return token.directive == tokens_[index_].directive ? token : token_at(tokens_, tokens_.size());
+    }
     bool next_is(std::string_view text) const { return token_at(tokens_, index_ + 1).is(text); }
     bool is_member() const { return before().is("->") || before().is("."); }
 
     /// Whether the previous tokens are the head of a #define: "define NAME" or "define NAME(...)".
     bool begins_replacement(const Token& token) const {
-        return token.directive != 0 && before().directive == token.directive &&
-               before(2).is(TokenKind::Directive, "define");
+        return token.directive != 0 && before(2).is(TokenKind::Directive, "define");
     }
 
-    UseKind kind_of(const Token& token) const {
+    UseKind kind_of(const Token& token, const Entry* entry) const {
         if (token.kind == TokenKind::Header) return UseKind::Include;
         if (before().is(TokenKind::Directive, "define")) return UseKind::Declaration;
         if (!next_is("(")) return UseKind::Reference;
-        return !begins_replacement(token) && follows_type() ? UseKind::Declaration : UseKind::Call;
+        // Inside a function, what looks like a type is rather a macro that stands for a statement.
+        const bool declarable = (entry == nullptr || entry->kind == "function") && !context_.is_in_function(index_);
+        const bool declared = declarable && !begins_replacement(token) && follows_type();
+        return declared ? UseKind::Declaration : UseKind::Call;
     }
 
     bool follows_type() const {
@@ -112,7 +118,7 @@ private:
         if (before().kind == TokenKind::Identifier) return true;
         // An asterisk or ampersand is an operator, unless a type is before it.
         const bool typed = before(2).kind == TokenKind::Identifier && !precedes_a_use(before(2));
-        return typed && !is_operand(index_ - 2);
+        return typed && !precedes_operand(before(3));
     }
 
     /// Whether the program declares the name here, or asks whether it is defined.
@@ -137,16 +143,15 @@ private:
         const Likeness like = likeness_of(name);
         if (like.api.empty() || token.kind == TokenKind::Header || is_member() || is_in_condition()) return;
         if (next_is("##") || before().is("##") || before().is("#")) return;  // a part of a name
-        const UseKind kind = is_declared() ? UseKind::Declaration : kind_of(token);
+        const UseKind kind = is_declared() ? UseKind::Declaration : kind_of(token, nullptr);
         if (kind != UseKind::Reference || !like.only_called) add(nullptr, name, kind);
     }
 
-    /// Whether an identifier is an operand, as in "= a * f()" and "return a * f()".
-    bool is_operand(std::size_t index) const {
-        if (index == 0) return false;
-        const Token& previous = tokens_[index - 1];
+    /// Whether an identifier after this token is an operand, as in "= a * f()" and "return a * f()".
+    static bool precedes_operand(const Token& previous) {
+        constexpr std::array<std::string_view, 4> starts = {"", ";", "}", "{"};
         if (previous.kind == TokenKind::Identifier) return precedes_a_use(previous);
-        return previous.kind == TokenKind::Punctuation && !previous.is(";") && !previous.is("}") && !previous.is("{");
+        return previous.kind == TokenKind::Punctuation && !among(starts, previous.text);
     }
 
     void add(const Entry* entry, std::string_view name, UseKind kind) {
