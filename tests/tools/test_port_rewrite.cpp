@@ -257,6 +257,19 @@ TEST_CASE("port_rewrite: sources that include a header may need what it includes
     CHECK(rewrite(result.text, "rpma", {}, "a.hpp").text == result.text);
 }
 
+TEST_CASE("port_rewrite: a header that may be the program's stays") {
+    const auto stays = [](std::string_view header, std::string_view target) {
+        const std::string include = "#include " + std::string(header) + "\n";
+        const std::string text = rewrite(include + "VIP_VI_HANDLE vi;\n", target).text;
+        const bool added = text.find("#include <dat2/udat.h>\n") != std::string::npos;
+        return text.find(include) != std::string::npos && added == (target == "dat");
+    };
+    CHECK(stays("\"dat.h\"", "rpma"));
+    CHECK(stays("\"dat.h\"", "dat"));
+    CHECK_FALSE(stays("<dat.h>", "rpma"));
+    CHECK_FALSE(stays("\"vipl.h\"", "dat"));
+}
+
 TEST_CASE("port_rewrite: a header stays if a macro makes names of its API") {
     const auto stays = [](const std::string& source) {
         const Rewriting result = rewrite("#include <vipl.h>\n" + source, "rpma");

@@ -171,6 +171,13 @@ def test_headers_are_uses(tool):
     check("librpma.h" in tool.run("explain", "--to", "rpma", "dat_error.h").stdout, "headers are not explained")
 
 
+def test_a_header_of_the_program(tool):
+    with Files(a__c='#include "dat.h"\nDAT_UINT32 x;\n', dat__h="#include <dat2/udat.h>\n") as files:
+        tool.run("rewrite", "--to", "rpma", "--in-place", files.path / "a.c")
+        new = (files.path / "a.c").read_text()
+        check('#include "dat.h"\n' in new and "uint32_t x" in new, new)
+
+
 def test_unknown_names(tool):
     with Files(a__c="int f() { return VipFly(1) + VipWalk(2) + dat_file(3) + rpma_own(4) + dat_ep_fly(5); }",
                b__c="int VipWalk(int x) { return x; }\nstatic int rpma_own(int x) { return x; }\n") as files:

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,6 +22,8 @@
 
 namespace viaduct::port {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::size_t comment_width = 100;
 constexpr std::size_t deepest_comment = 60;
@@ -218,10 +222,11 @@ private:
     void translate_includes() {
         find_includes();
         for (const auto& use : uses_)
-            if (use.kind == UseKind::Include && use.entry->api == target_) includes(header(), branches_.at(use.token));
+            if (use.kind == UseKind::Include && use.entry->api == target_ && !may_be_own(use))
+                includes(header(), branches_.at(use.token));
         for (const auto& use : uses_)
             if (use.kind == UseKind::Include && translation_of(use, target_) != nullptr)
-                replace_include(use, is_needed(use.entry->api));
+                replace_include(use, is_needed(use.entry->api) || may_be_own(use));
         if (needs_header_ && included_[header()].empty()) add_include();
     }
 
@@ -294,6 +299,19 @@ private:
     bool is_needed(const std::string& api) const {
         return target_ == "core" || is_header(path_) || apis_left_.contains(api) ||
                (api != "rpma" && has_directions()) || pastes_names(api);
+    }
+
+    /// Whether a header may be the program's, and only have the name of one of an API: it is in quotes, and stands
+    /// beside the source, or the source uses nothing else of the API.
+    bool may_be_own(const Use& use) const {
+        const std::string_view header = all()[use.token].text;
+        const auto is_other = [&](const Use& other) {
+            return other.kind != UseKind::Include && other.entry != nullptr && other.entry->api == use.entry->api;
+        };
+        std::error_code error;
+        return header.starts_with('"') &&
+               (fs::exists(fs::path(path_).parent_path() / header.substr(1, header.size() - 2), error) ||
+                std::ranges::none_of(uses_, is_other));
     }
 
     /// Whether a macro makes names of an API, as in "VIP_##name".
