@@ -55,6 +55,8 @@ TEST_CASE("port_rewrite: what is not safe is left with a comment") {
     CHECK_FALSE(left("VIP_UINT32 f(int);\n"));  // the same type
     CHECK(rewrite("f() { VIP_RETURN r; g(&r); }", "rpma").replaced == 0);
     CHECK(rewrite("#define S(x) #x\nS(VIP_ULONG)", "rpma").replaced == 0);
+    CHECK(rewrite("#define L(x) M(x)\n#define M(x) list_##x\nL(VIP_ULONG)", "rpma").replaced == 0);
+    CHECK(rewrite("#define L(x) M(x)\n#define M(x) list_ x\nL(VIP_ULONG)", "rpma").replaced == 1);
 }
 
 TEST_CASE("port_rewrite: between VIPL and DAT") {

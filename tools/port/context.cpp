@@ -3,12 +3,32 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "tools/port/call.hpp"
 #include "tools/port/text.hpp"
 
 namespace viaduct::port {
+namespace {
+
+using Names = std::vector<std::string_view>;
+using Definitions = std::map<std::string_view, Names>;  // for each token, the macros in whose definitions it is
+
+/// The macros that are defined with one of these tokens, or with another one of these macros.
+std::set<std::string_view> macros_with(Names tokens, const Definitions& definitions) {
+    std::set<std::string_view> macros;
+    while (!tokens.empty()) {
+        const auto found = definitions.find(tokens.back());
+        tokens.pop_back();
+        if (found == definitions.end()) continue;
+        for (const auto macro : found->second)
+            if (macros.insert(macro).second) tokens.push_back(macro);
+    }
+    return macros;
+}
+
+}  // namespace
 
 Context::Context(const std::vector<Token>& tokens) : tokens_(tokens) {
     find_functions();
@@ -182,14 +202,15 @@ void Context::note_addressed(std::size_t operand) {
 }
 
 void Context::look_around() {
-    std::set<std::string_view> stringifying;
+    Definitions definitions;
     std::string_view macro;  // whose definition is being read
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
         const Token& token = tokens_[i];
         if (token.is("&")) note_addressed(i + 1);
         if (token.kind == TokenKind::Directive) macro = token.is("define") ? at(i + 1).text : std::string_view();
-        if ((token.is("#") || token.is("##")) && token.directive != 0) stringifying.insert(macro);
+        if (token.directive != 0 && !macro.empty()) definitions[token.text].push_back(macro);
     }
+    const auto stringifying = macros_with({"#", "##"}, definitions);
     for (std::size_t i = 0; i < tokens_.size(); ++i)
         if (tokens_[i].kind == TokenKind::Identifier && stringifying.contains(tokens_[i].text))
             if (const auto call = parse_call(tokens_, i))
