@@ -375,13 +375,13 @@ def test_output_that_is_a_source(tool):
 
 def test_text_of_sources_in_reports(tool):
     with Files() as files:
-        files.write("a.c", 'const char *name = "nic\x1b[2J"; VipOpenNic("\x1b[2J[a](b)", &nic);\n')
+        files.write("a.c", 'const char *name = "nic\x1b[2J"; VipOpenNic("\x1b[2J[a](b){0}", &nic);\n')
         text = tool.run("scan", files.path).stdout
         check("\x1b" not in text and "?[2J" in text, repr(text))
         output = files.path / "x.sarif"
         tool.run("scan", "--to", "rpma", "--sarif", output, files.path)
         message = json.loads(output.read_text())["runs"][0]["results"][-1]["message"]["text"]
-        check("\x1b\\[2J\\[a\\](b)" in message, message)
+        check("\x1b\\[2J\\[a\\](b){{0}}" in message, message)
 
 
 def test_compile_commands_that_are_no_file(tool):

@@ -41,11 +41,12 @@ Json all_rules() {
     return list;
 }
 
-/// A text as a plain text message, in which brackets begin links.
+/// A text as a plain text message, in which brackets begin links and braces placeholders (SARIF 2.1.0, 3.11.5).
 std::string message(std::string_view text) {
     std::string escaped;
     for (const char c : text) {
         if (c == '[' || c == ']' || c == '\\') escaped += '\\';
+        if (c == '{' || c == '}') escaped += c;
         escaped += c;
     }
     return escaped;
