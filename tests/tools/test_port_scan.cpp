@@ -137,11 +137,12 @@ TEST_CASE("port_scan: warnings") {
 
 TEST_CASE("port_scan: libraries in build files") {
     std::vector<Warning> warnings;
-    find_link_lines("LIBS = -lm -lgnivipl -lvipla\n# -lvipl\nX=\"-L/usr/lib -ldapl\"\n", warnings);
+    find_link_lines("LIBS = -lm -lgnivipl -lvipla\n# -lvipl\nX=\"-L/\xC3\xA4 -ldapl\"\n", warnings);
     REQUIRE(warnings.size() == 2);
     CHECK(warnings[0].position.line == 1);
     CHECK(warnings[0].position.column == 12);
     CHECK(warnings[1].position.line == 3);
+    CHECK(warnings[1].position.column == 9);
 }
 
 TEST_CASE("port_scan: libraries in the languages of build files") {

@@ -140,6 +140,13 @@ def test_scan_of_all_apis_and_kinds_of_files(tool):
         check(len(uses_of(explicit)) == 1, explicit)
 
 
+def test_lines_are_counted(tool):
+    with Files(two__c="int x;\nint y;\n", open__c="int x;\nint y;", empty__c="", Makefile="a:\nb:") as files:
+        report = scanned(tool, files)
+        lines = {pathlib.Path(file["path"]).name: file["lines"] for file in report["files"]}
+        check(lines == {"two.c": 2, "open.c": 2, "empty.c": 0, "Makefile": 2}, lines)
+
+
 def test_names_of_makefiles(tool):
     names = "Makefile.inc", "make.inc", "makefile.linux", "Make.config", "GNUmakefile", "makefile"
     with Files(code__inc="int f() { return VipCloseNic(n); }", Makefile__c="VIP_UINT8 x;") as files:

@@ -63,6 +63,7 @@ public:
 private:
     void read_mark(std::size_t i) {
         const char c = content_[i];
+        if (continues_character(c)) ++line_start_;
         if (c == '\n') {
             if (depth_ == 0 && (i == 0 || content_[i - 1] != '\\')) listed_ = false;
             ++line_;
@@ -92,7 +93,7 @@ private:
     std::string_view content_;
     std::vector<Warning>& warnings_;
     std::uint32_t line_ = 1;
-    std::size_t line_start_ = 0;
+    std::size_t line_start_ = 0;  // moved by the bytes that continue characters: columns are in characters
     bool comment_ = false;
     bool listed_ = false;  // the words are arguments of a command that lists libraries
     int depth_ = 0;        // of its parentheses

@@ -182,6 +182,11 @@ std::string copied_api(std::string_view path, const std::vector<Use>& uses) {
     return functions.size() < many ? std::string() : header->api;
 }
 
+std::uint32_t count_lines(std::string_view content) {
+    const bool ends_inside = !content.empty() && !content.ends_with('\n');
+    return static_cast<std::uint32_t>(std::ranges::count(content, '\n') + (ends_inside ? 1 : 0));
+}
+
 }  // namespace
 
 bool uses_an_api(const std::vector<Use>& uses) {
@@ -237,10 +242,9 @@ void correct_uses(const Tokens& tokens, const Meanings& meanings, std::vector<Us
 
 void Scanner::scan(SourceFile file) {
     const std::string content = read_source(file);
-    FileReport report{.path = file.path.string(), .problem = file.problem};
+    FileReport report{.path = file.path.string(), .problem = file.problem, .lines = count_lines(content)};
     if (report.problem.empty() && file.kind == FileKind::Build) {
         report.parser = "lines";
-        report.lines = static_cast<std::uint32_t>(std::ranges::count(content, '\n'));
         find_link_lines(content, report.warnings);
     } else if (report.problem.empty()) {
         scan_source(content, report);
@@ -251,7 +255,6 @@ void Scanner::scan(SourceFile file) {
 void Scanner::scan_source(const std::string& content, FileReport& report) {
     const Tokens tokens = tokenize(content);
     report.parser = "tokenizer";
-    report.lines = tokens.lines;
     report.uses = find_uses(tokens, report.disabled);
     report.copied = copied_api(report.path, report.uses);
     if (!report.copied.empty()) return report.uses.clear();

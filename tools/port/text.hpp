@@ -28,6 +28,9 @@ inline std::string lower(std::string_view text) { return boost::to_lower_copy(st
 /// Whether names in C have a character.
 inline bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
+/// Whether a byte of UTF-8 continues a character.
+inline bool continues_character(char c) { return (c & 0xC0) == 0x80; }
+
 bool among(const auto& values, const auto& value) { return std::ranges::find(values, value) != values.end(); }
 
 }  // namespace viaduct::port

@@ -99,7 +99,6 @@ public:
         }
         advance(source_.size(), false);
         end_directive();
-        tokens_.lines = static_cast<std::uint32_t>(tokens_.line_starts.size());
         return std::move(tokens_);
     }
 
@@ -115,7 +114,7 @@ private:
             if (c == '\n')
                 start_line(position_ + 1, inside || source_.substr(0, position_).ends_with('\\') ||
                                               source_.substr(0, position_).ends_with("\\\r"));
-            else if ((c & 0xC0) != 0x80)
+            else if (!continues_character(c))
                 ++column_;
         }
     }

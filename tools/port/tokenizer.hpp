@@ -36,7 +36,6 @@ struct Token {
 
 struct Tokens {
     std::vector<Token> all;
-    std::uint32_t lines = 0;
     std::vector<std::uint32_t> line_starts;  ///< offsets
     std::vector<bool> starts_inside;         ///< whether a line begins inside a comment, a string or a continued line
     std::deque<std::string> spliced;         ///< texts of tokens that contain line continuations
