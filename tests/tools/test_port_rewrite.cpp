@@ -169,6 +169,9 @@ TEST_CASE("port_rewrite: only types of local variables are changed to others") {
         CHECK(replaced("void f(void) { VIP_RETURN r; }"));
         CHECK_FALSE(replaced("void f(void) { VIP_RETURN r; g(" + std::string(address) + "); }"));
     }
+    CHECK_FALSE(replaced("void f(void) { VIP_RETURN r[4]; g(r); }"));
+    CHECK_FALSE(replaced("#define S(x) T(x)\n#define T(x) g(&(x))\nvoid f(void) { VIP_RETURN r; S(r); }"));
+    CHECK(replaced("#define S(x) g(x)\nvoid f(void) { VIP_RETURN r; S(r); }"));
     CHECK(rewrite("f() { VIP_RETURN r = g(); return r; }", "rpma", {}, "a/b.cpp").replaced == 0);
     CHECK(rewrite("f() { VIP_RETURN r = g(); return r; }", "rpma", {}, "a.b/c.h").replaced == 1);
 }

@@ -93,7 +93,7 @@ std::string_view Context::why_not_local(std::size_t type) const {
         depth += nesting(token);
         const bool is_name = token.kind == TokenKind::Identifier;
         if (name_follows && !is_name) return elsewhere;
-        if (name_follows && addressed_.contains(token.text)) return "its address is taken";
+        if (name_follows && (addressed_.contains(token.text) || at(i + 1).is("["))) return "its address is taken";
         if (name_follows && at(i + 1).is("(")) return elsewhere;
         name_follows = depth == 0 && token.is(",");
     }
@@ -211,12 +211,18 @@ void Context::look_around() {
         if (token.directive != 0 && !macro.empty()) definitions[token.text].push_back(macro);
     }
     const auto stringifying = macros_with({"#", "##"}, definitions);
-    for (std::size_t i = 0; i < tokens_.size(); ++i)
-        if (tokens_[i].kind == TokenKind::Identifier && stringifying.contains(tokens_[i].text))
-            if (const auto call = parse_call(tokens_, i))
-                for (const auto argument : call->arguments)
-                    if (argument.size() == 1)
-                        stringified_.insert(static_cast<std::size_t>(argument.data() - tokens_.data()));
+    const auto addressing = macros_with({"&"}, definitions);
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+        const std::string_view name = tokens_[i].text;
+        if (!stringifying.contains(name) && !addressing.contains(name)) continue;
+        const auto call = parse_call(tokens_, i);
+        if (!call) continue;
+        for (const auto argument : call->arguments) {
+            const auto start = static_cast<std::size_t>(argument.data() - tokens_.data());
+            if (argument.size() == 1 && stringifying.contains(name)) stringified_.insert(start);
+            if (addressing.contains(name)) note_addressed(start);
+        }
+    }
 }
 
 }  // namespace viaduct::port
