@@ -532,6 +532,16 @@ def test_libclang_needs_what_compilers_need(tool):
         check("no compilation database" in result.stderr, result.stderr)
 
 
+def test_libclang_reads_headers_of_cpp(tool):
+    header = "namespace n { inline int VipOpenNic() { return 0; } }\nint VipCloseNic(int);\n"
+    with Files(a__cpp='#include "a.h"\n', a__h=header, a__inc=header) as files:
+        command = {"directory": str(files.path), "file": "a.cpp", "command": "c++ -std=c++20 -c a.cpp"}
+        files.write("compile_commands.json", json.dumps([command]))
+        for file in scanned(tool, files)["files"][1:]:
+            names = [use["name"] for use in file["uses"]]
+            check(file["parser"] == "libclang" and names == ["VipCloseNic"], file)
+
+
 def test_libclang_survives(tool):
     """Sources that make compilers fail or work forever are read by the tokenizer. A lower limit than that of vi-port
     holds, and is reached soon."""

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/port/clang.hpp"
+#include "tools/port/text.hpp"
 
 namespace viaduct::port {
 namespace {
@@ -110,10 +111,16 @@ void CompileCommands::add(const nlohmann::json& command) {
 }
 
 std::vector<std::string> CompileCommands::flags_for(const fs::path& source) const {
+    constexpr std::array<std::string_view, 5> cpp_suffixes = {".C", ".cc", ".cpp", ".cxx", ".c++"};
     const fs::path path = key_of(source);
     if (const auto found = flags_.find(path); found != flags_.end()) return found->second;
-    for (const auto& [other, flags] : flags_)
-        if (other.parent_path() == path.parent_path()) return flags;
+    for (const auto& [other, flags] : flags_) {
+        if (other.parent_path() != path.parent_path()) continue;
+        Words borrowed = flags;
+        if (path.extension() != ".c" && among(cpp_suffixes, other.extension()))  // a .h would be in C
+            borrowed.insert(borrowed.begin(), {"-x", "c++"});
+        return borrowed;
+    }
     return {};
 }
 
