@@ -193,10 +193,11 @@ int scan(const options::variables_map& given) {
     if (given.count("sarif") != 0)
         write_report(given["sarif"].as<std::string>(), dump(port::to_sarif(result, VIADUCT_VERSION)) + "\n");
     if (given.count("html") != 0) write_report(given["html"].as<std::string>(), port::to_html(result));
+    const bool summary = given.count("summary") != 0;
     if (given.count("json") != 0)
-        fmt::print("{}\n", dump(port::to_json(result)));
+        fmt::print("{}\n", dump(port::to_json(result, summary)));
     else
-        port::print_text(result, given.count("summary") != 0);
+        port::print_text(result, summary);
     return result.totals.skipped == 0 ? 0 : 1;
 }
 

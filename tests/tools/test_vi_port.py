@@ -124,6 +124,8 @@ def test_scan_finds_uses_and_nothing_else(tool):
         check("What changes" in text and "hello.c:5:31: warning:" in text, text)
         summary = tool.run("scan", "--summary", files.path).stdout
         check("VIPL 1.0: 8 uses" in summary and "hello.c:5" not in summary, summary)
+        summary = scanned(tool, files, "--to", "rpma", "--summary")
+        check(summary == {"target": "rpma", "totals": report["totals"]}, summary)
 
 
 def test_scan_of_all_apis_and_kinds_of_files(tool):

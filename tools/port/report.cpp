@@ -292,15 +292,16 @@ void print_text(const Scan& scan, bool summary) {
     if (totals.apis.empty()) fmt::print("No use of VIPL, DAT or librpma was found.\n");
 }
 
-Json to_json(const Scan& scan) {
-    Json json = {{"target", scan.target.empty() ? Json() : Json(scan.target)}, {"files", Json::array()}};
+Json to_json(const Scan& scan, bool summary) {
+    Json json = {{"target", scan.target.empty() ? Json() : Json(scan.target)}, {"totals", to_json(scan.totals)}};
+    if (summary) return json;
+    json["files"] = Json::array();
     if (scan.trace) json["trace"] = trace_of(scan);
     for (const auto& file : scan.files) json["files"].push_back(to_json(file, scan));
     json["changes"] = Json::array();
     for (const auto& change : changes_of(scan))
         json["changes"].push_back(
             {{"topic", change.topic}, {"api", change.api}, {"changes", to_json(change.differences)}});
-    json["totals"] = to_json(scan.totals);
     return json;
 }
 

@@ -65,9 +65,9 @@ inline std::string_view remark_of(const Use& use) {
     return use.kind == UseKind::Member ? " (called through a member)" : "";
 }
 
-/// Prints what `--summary` leaves, or everything.
+/// What `--summary` leaves, or everything.
 void print_text(const Scan& scan, bool summary);
-Json to_json(const Scan& scan);
+Json to_json(const Scan& scan, bool summary);
 
 /// SARIF 2.1.0.
 Json to_sarif(const Scan& scan, std::string_view version);
