@@ -303,8 +303,7 @@ void Connection::begin(const ConnectionEvent& event, Status status, bool hung_up
     if (peer_->is_gone()) shutdown(socket_.get(), SHUT_RDWR);  // which was noticed before this connection was with it
     segment_fd_.reset();
     end_attempt();
-    owner_->endpoint->establish(self());
-    owner_->endpoint->connecting_finished(event);
+    owner_->endpoint->establish(self(), event);
     if (hung_up) owner_->endpoint->peer_hung_up(*this);
 }
 

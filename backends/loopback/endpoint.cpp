@@ -86,7 +86,8 @@ Status Endpoint::connect(const ConnectParameters& parameters) noexcept {
     });
 }
 
-void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
+void Endpoint::establish(std::shared_ptr<Connection> connection, const ConnectionEvent& event) noexcept {
+    attempt_.reset();
     bool rang = false;
     with_queues_locked([&]() VIADUCT_REQUIRES(send_.lock(), receive_.lock()) {
         breaking_.store(false);
@@ -100,6 +101,7 @@ void Endpoint::establish(std::shared_ptr<Connection> connection) noexcept {
         receive_.attach(*connection_);
         send_.attach(*connection_, receive_.ring());
         rang = device_.enter(connection_->number(), receive_.completions(), *this);
+        observer_.on_connection_event(event);
     });
     if (rang) device_.doorbell().ring_self(connection_->number());
 }

@@ -65,10 +65,10 @@ public:
         receive_.withdraw_credits();
     }
 
-    /// Starts to use an open connection.
-    void establish(std::shared_ptr<Connection> connection) noexcept;
+    /// Starts to use an open connection, and reports the event to the observer before anybody can take completions.
+    void establish(std::shared_ptr<Connection> connection, const ConnectionEvent& event) noexcept;
 
-    /// Ends a connection attempt and reports the event to the observer.
+    /// Ends a connection attempt in vain, and reports the event to the observer.
     void connecting_finished(const ConnectionEvent& event) noexcept {
         attempt_.reset();
         observer_.on_connection_event(event);

@@ -96,8 +96,7 @@ Status ConnectionRequest::accept_locked(Endpoint& endpoint, const PrivateData& p
     // The connection is established from here on. If the requester dies now, the hang-up of the socket reports it.
     const std::shared_ptr<Connection> connection = std::move(connection_);
     connection->set_answer_due(true);
-    endpoint.establish(connection);
-    endpoint.connecting_finished(established);
+    endpoint.establish(connection, established);
     if (answer(*connection, message, *handed))
         connection->set_answer_due(false);
     else
