@@ -101,7 +101,7 @@ private:
     Socket socket_;
     State state_;
     bool refuses_ = false;
-    bool broken_ = false;       // the socket takes no more; what was sent since is lost
+    bool broken_ = false;  // the socket takes no more; what was sent since is lost
     bool expects_room_ = false;
     bool working_ = false;
     std::unique_ptr<Tls> tls_;  // during the handshake, and then if the link is encrypted

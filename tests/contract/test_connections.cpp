@@ -466,8 +466,7 @@ TEST_CASE_METHOD(EveryBackend, "connection: requests of clients that have given 
     last.grace = std::chrono::seconds(5);  // the queue of a socket is full until the server looks at it
     must(client.endpoint->connect(last));
     auto request = next_request(*listener);
-    while (request->private_data().empty())
-        request = next_request(*listener);  // that others have gone is not known
+    while (request->private_data().empty()) request = next_request(*listener);  // that others have gone is not known
     accept(server, *request);
     CHECK(client.event().kind == Kind::Established);
 }
