@@ -120,6 +120,7 @@ TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: unsignaled requests are 
 
 TEST_CASE_METHOD(EveryBackendBetweenProcesses, "rule 6: sends that were waiting when a stopped peer died are flushed",
                  "[hosts]") {
+    if (backend.by_device) return;  // which goes on without the process
     constexpr std::uint64_t count = 200;
     constexpr std::size_t size = 64 * 1024;
     const PortOptions options{.reliability = Reliability::ReliableDelivery,
