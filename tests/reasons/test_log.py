@@ -26,8 +26,9 @@ for service in sys.stdin:
     requests.wait(10).cr.accept(server)
     names = [events.wait(10).event_number.name for _ in range(2)]
     client.disconnect()
-    print(*names, *(events.wait(10).event_number.name for _ in range(2)), flush=True)
+    names += [events.wait(10).event_number.name for _ in range(2)]
     psp.close()
+    print(*names, flush=True)
 """
 
 
