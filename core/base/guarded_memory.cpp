@@ -40,15 +40,6 @@ bool divert(void* context) noexcept {
     return true;
 }
 
-/// Identifies a state of the thread, as far as that is possible.
-std::uint64_t state_of(const siginfo_t& info, const void* context) noexcept {
-    auto state = reinterpret_cast<std::uint64_t>(info.si_addr);
-    for (const greg_t value :
-         std::span(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs).first<REG_RIP + 1>())
-        state = (state ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15;
-    return state;
-}
-
 void add(FaultTable& table) noexcept {
     if (std::exchange(table.known, true)) return;
     table.next = tables;
@@ -56,9 +47,20 @@ void add(FaultTable& table) noexcept {
 }
 #else
 bool divert(void*) noexcept { return false; }
-std::uint64_t state_of(const siginfo_t&, const void*) noexcept { return 0; }
 void add(FaultTable&) noexcept {}
 #endif
+
+/// Identifies a state of the thread; 0: unknown.
+std::uint64_t state_of([[maybe_unused]] const siginfo_t& info, [[maybe_unused]] const void* context) noexcept {
+    std::uint64_t state = 0;
+#ifdef __x86_64__
+    state = reinterpret_cast<std::uint64_t>(info.si_addr);
+    for (const greg_t value :
+         std::span(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs).first<REG_RIP + 1>())
+        state = (state ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15;
+#endif
+    return state;
+}
 
 /// The handlers that the program had installed, of SIGSEGV and SIGBUS, and whether this one is their predecessor.
 std::array<struct sigaction, 2> previous;
