@@ -59,8 +59,8 @@ class Resource(Checked):
         """Closes the object, after everything created from it, the newest first.
 
         Works in every state. Closing an object twice has no effect. Waits until calls of other threads on the object
-        have returned; waits for events are interrupted, which takes at most 0.1 seconds. In a signal
-        handler it may raise RuntimeError: the interrupted call uses the object, which stays open.
+        have returned; waits for events are interrupted, which takes at most 0.1 seconds. In a signal handler it may
+        raise RuntimeError: the interrupted call uses the object, which stays open.
         """
         with contextlib.ExitStack() as ending:
             while True:
@@ -82,16 +82,20 @@ class Resource(Checked):
             except BaseException:  # such as that a call of this thread, which a signal handler has interrupted, uses it
                 self._closed = False
                 raise
-            self._released()
 
     @contextlib.contextmanager
-    def _ending(self) -> typing.Iterator[None]:
+    def _ending(self, *, even_if_it_fails: bool = False) -> typing.Iterator[None]:
         """Surrounds a call that ends the object, unless it fails. Other threads do not close it or its parents
-        meanwhile."""
+        meanwhile. Afterwards it is closed."""
         with _lock:
             self._enders.append(threading.get_ident())
         try:
             yield
+            self._released()
+        except BaseException:
+            if even_if_it_fails:
+                self._released()
+            raise
         finally:
             with _lock:
                 self._enders.remove(threading.get_ident())

@@ -50,7 +50,6 @@ class DatObject(_lifetime.Resource):
         """Ends the object, as close() does, but only if nothing uses it. Raises Error(INVALID_STATE) otherwise."""
         with self._ending():
             self._destroy()
-            self._released()
 
     @property
     def context(self) -> int:

@@ -98,7 +98,6 @@ class Cr(DatObject):
         """
         with self._ending():
             _dat.dat_cr_accept(self.handle, handle_of(ep), private_data)
-            self._released()
 
     async def accept_async(self, ep: Ep | None = None, private_data: bytes = b"",
                            timeout: float | None = None) -> ConnectionEvent:
@@ -115,14 +114,12 @@ class Cr(DatObject):
         """Refuses the request (dat_cr_reject). The peer gets CONNECTION_EVENT_PEER_REJECTED with the private data."""
         with self._ending():
             _dat.dat_cr_reject(self.handle, private_data)
-            self._released()
 
     def handoff(self, conn_qual: int) -> None:
         """Passes the request to another public service point of the adapter (dat_cr_handoff). Raises
         Error(INVALID_PARAMETER) if there is none; the request stays then."""
         with self._ending():
             _dat.dat_cr_handoff(self.handle, conn_qual)
-            self._released()
 
     def query(self, mask: CrParamMask = CrParamMask.ALL) -> CrParam:
         """Returns its parameters (dat_cr_query)."""

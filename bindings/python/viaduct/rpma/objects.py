@@ -33,11 +33,8 @@ class Object(Resource):
 
     def _delete(self) -> None:
         """Deletes the object with the call of C, and raises its errors. The object is gone even then."""
-        with self._ending():
-            try:
-                self._end(self._take())
-            finally:
-                self._released()
+        with self._ending(even_if_it_fails=True):
+            self._end(self._take())
 
 
 class Configuration(Object):

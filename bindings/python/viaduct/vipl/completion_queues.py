@@ -49,7 +49,6 @@ class CompletionQueue(Handled):
         running notify handler of the queue has returned."""
         with self._ending():
             self._release()
-            self._released()
 
     def _release(self) -> None:
         _vipl.VipDestroyCQ(self.handle)

@@ -46,13 +46,11 @@ class ConnectionRequest(Handled):
             except TimeoutError:
                 self._released()
                 raise
-            self._released()
 
     def reject(self) -> None:
         """VipConnectReject. Refuses the request. The peer gets REJECT."""
         with self._ending():
             self._release()
-            self._released()
 
     def _release(self) -> None:
         _vipl.VipConnectReject(self.handle)

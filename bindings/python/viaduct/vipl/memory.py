@@ -32,7 +32,6 @@ class Ptag(Handled):
             if not self._children:
                 self._deregister_chunks()
             _vipl.VipDestroyPtag(self.nic.handle, self.handle)
-            self._released()
 
     def _release(self) -> None:
         self._deregister_chunks()
@@ -99,7 +98,6 @@ class Region(Handled):
         protection error. Raises Error(INVALID_PARAMETER) if the region is closed."""
         with self._ending():
             self._release()
-            self._released()
 
     def _release(self) -> None:
         _vipl.VipDeregisterMem(self.nic.handle, self._pinned.address, self.handle)

@@ -74,7 +74,6 @@ class Vi(Handled):
         requires neither. Waits until a running notify handler of the VI has returned."""
         with self._ending():
             _vipl.VipDestroyVi(self.handle)
-            self._released()
         self._gone()
 
     def _release(self) -> None:
