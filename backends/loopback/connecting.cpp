@@ -395,7 +395,7 @@ void Connection::finish(const ConnectionEvent& event) noexcept {
     own.withdraw_credits();
     drop_socket();
     end_attempt();
-    own.connecting_finished(event);
+    own.attempt_failed(event);
 }
 
 void Connection::abandon() noexcept {

@@ -35,8 +35,8 @@ public:
     // ---- The active side of connection setup: connecting.cpp; with the mutex of the owner held ----
 
     /// Sends a request to a listener, or meets a peer, until there is an answer or the deadline passes. Then calls
-    /// Endpoint::connecting_finished(), possibly before it returns. NoListener: there is no listener (client/server
-    /// model). Throws std::bad_alloc.
+    /// Endpoint::establish() or attempt_failed(), possibly before it returns. NoListener: there is no listener
+    /// (client/server model). Throws std::bad_alloc.
     Status connect(const ConnectParameters& parameters);
 
     /// Called when the endpoint gives up. No event follows.

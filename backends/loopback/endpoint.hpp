@@ -68,8 +68,8 @@ public:
     /// Starts to use an open connection, and reports the event to the observer before anybody can take completions.
     void establish(std::shared_ptr<Connection> connection, const ConnectionEvent& event) noexcept;
 
-    /// Ends a connection attempt in vain, and reports the event to the observer.
-    void connecting_finished(const ConnectionEvent& event) noexcept {
+    /// A connection attempt has ended in vain: reports the event to the observer.
+    void attempt_failed(const ConnectionEvent& event) noexcept {
         attempt_.reset();
         observer_.on_connection_event(event);
     }
