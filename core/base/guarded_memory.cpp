@@ -62,9 +62,17 @@ std::uint64_t state_of([[maybe_unused]] const siginfo_t& info, [[maybe_unused]] 
     return state;
 }
 
-/// The handlers that the program had installed, of SIGSEGV and SIGBUS, and whether this one is their predecessor.
-std::array<struct sigaction, 2> previous;
-std::array<std::atomic<bool>, 2> precedes_previous;
+/// A handler that the program had installed.
+struct Previous {
+    struct sigaction action;
+    bool is_known;                   // this one takes its place
+    std::atomic<bool> is_successor;  // of this one, which had taken the place of another one before
+};
+
+Previous& previous(int signal) noexcept {
+    static constinit std::array<Previous, 2> of{};
+    return of[signal == SIGBUS ? 1 : 0];
+}
 
 /// How often in a row this thread came here in the same state.
 struct Repeated {
@@ -75,9 +83,8 @@ thread_local constinit Repeated repeated [[gnu::tls_model("initial-exec")]];
 
 /// Whether a handler that has this one as its predecessor neither mends the cause nor ends the process, because it
 /// leaves that to its predecessor.
-bool goes_in_circles(std::size_t which, const siginfo_t& info, const void* context) noexcept {
+bool goes_in_circles(const siginfo_t& info, const void* context) noexcept {
     constexpr int most = 100;
-    if (!precedes_previous[which]) return false;
     const std::uint64_t state = state_of(info, context);
     if (std::exchange(repeated.state, state) != state) repeated.times = 0;
     return state != 0 && ++repeated.times > most;
@@ -91,12 +98,12 @@ thread_local constinit int passed_on [[gnu::tls_model("initial-exec")]] = 0;
 /// its own predecessor again, keeps raising the signal.
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
     constexpr int most = 16;
-    const std::size_t which = signal == SIGBUS ? 1 : 0;
-    const auto& action = previous[which];
+    const Previous& handler = previous(signal);
+    const auto& action = handler.action;
     const bool informed = (action.sa_flags & SA_SIGINFO) != 0;
     const bool sent = info->si_code <= 0;  // by a process
     if (!sent) passed_on = 0;
-    if (passed_on == most || goes_in_circles(which, *info, context) ||
+    if (passed_on == most || (handler.is_successor && goes_in_circles(*info, context)) ||
         (!informed && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN))) {
         ::signal(signal, SIG_DFL);
         if (sent) raise(signal);  // a fault occurs again
@@ -131,7 +138,6 @@ thread_local constinit std::jmp_buf* recovery = nullptr;
 void catch_faults(FaultTable& table) noexcept {
     if (!catches_faults) return;
     static constinit ProcessMutex mutex;
-    static constinit std::array<bool, 2> installed{};
     const LockGuard lock(mutex);
     add(own_faults);  // the one of divert()
     add(table);
@@ -143,9 +149,9 @@ void catch_faults(FaultTable& table) noexcept {
         struct sigaction current {};
         sigaction(signal, nullptr, &current);
         if (current.sa_sigaction == on_fault) continue;
-        const std::size_t which = signal == SIGBUS ? 1 : 0;
-        precedes_previous[which] = std::exchange(installed[which], true);
-        previous[which] = current;
+        Previous& place = previous(signal);
+        place.is_successor = std::exchange(place.is_known, true);
+        place.action = current;
         sigaction(signal, &action, nullptr);
     }
 }
