@@ -530,6 +530,11 @@ def test_other_threads_run_while_much_is_posted(device, pair):
     assert lets_others_run(write)
 
 
+def test_other_threads_run_while_a_device_is_closed():
+    devices = [core.Device() for _ in range(100)]
+    assert lets_others_run(lambda: devices and devices.pop().close())
+
+
 def test_a_signal_that_is_handled_does_not_shorten_a_wait(device):
     former = signal.signal(signal.SIGALRM, lambda number, frame: None)
     try:

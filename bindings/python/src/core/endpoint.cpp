@@ -33,14 +33,15 @@ EndpointObject create(const std::shared_ptr<DomainObject>& domain, const std::sh
         .any_reliable = any_reliable,
         .max_transfer_bytes = max_transfer_bytes,
         .access = access_of(access)};
-    const EndpointConfig config{.attributes = attributes,
-                                .domain = domain->own,
-                                .send_queue = send_queue->own,
-                                .receive_queue = receive_queue->own,
-                                .shared_receives = shared_receives == nullptr ? nullptr : shared_receives->own,
-                                .send_depth = send_depth.value_or(default_depth),
-                                .receive_depth = receive_depth.value_or(default_depth),
-                                .context = context};
+    const EndpointConfig config{
+        .attributes = attributes,
+        .domain = domain->own,
+        .send_queue = send_queue->own,
+        .receive_queue = receive_queue->own,
+        .shared_receives = shared_receives == nullptr ? std::shared_ptr<SharedReceiveQueue>() : shared_receives->own,
+        .send_depth = send_depth.value_or(default_depth),
+        .receive_depth = receive_depth.value_or(default_depth),
+        .context = context};
     return {domain, take_value("Endpoint", Endpoint::create(config))};
 }
 

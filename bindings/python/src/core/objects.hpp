@@ -52,10 +52,22 @@ py::bytes to_python(const Bytes<Capacity>& bytes) {
 /// Returns a type that viaduct.core defines in Python.
 inline py::object type_named(const char* name) { return py::module_::import("viaduct.core.structures").attr(name); }
 
+/// A pointer whose object is destroyed without the GIL, because that may wait: a device over tcp for its peers, others
+/// for threads of the library, which may wait for a log function in Python.
+template <class Pointer>
+struct FreedWithoutGil : Pointer {
+    FreedWithoutGil(Pointer pointer) noexcept : Pointer(std::move(pointer)) {}
+    FreedWithoutGil(FreedWithoutGil&&) noexcept = default;
+    FreedWithoutGil& operator=(FreedWithoutGil&&) = delete;
+    ~FreedWithoutGil() {
+        if (*this != nullptr) without_gil([this] { this->reset(); });
+    }
+};
+
 struct DeviceObject {
     auto* operator->() const noexcept { return own.get(); }
 
-    std::shared_ptr<Device> own;
+    FreedWithoutGil<std::shared_ptr<Device>> own;
 };
 
 /// An object of the core, whose members are reached with `->`, and the object that it was created from.
@@ -64,7 +76,7 @@ struct Child {
     auto* operator->() const noexcept { return own.get(); }
 
     std::shared_ptr<Parent> parent;
-    Pointer own;
+    FreedWithoutGil<Pointer> own;
 };
 
 using DomainObject = Child<DeviceObject, std::shared_ptr<ProtectionDomain>>;
