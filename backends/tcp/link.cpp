@@ -56,11 +56,12 @@ constexpr std::size_t read_ahead = 512;
 /// How often a link reads before others have a turn.
 constexpr int max_reads = 32;
 
-/// By sendmsg(2) or recvmsg(2).
-std::ptrdiff_t transfer(std::span<const iovec> pieces, auto call) noexcept {
+/// `one` is send(2) or recv(2), which cost less, and `several` is sendmsg(2) or recvmsg(2).
+std::ptrdiff_t transfer(int fd, std::span<const iovec> pieces, int flags, auto one, auto several) noexcept {
+    const iovec& piece = pieces.front();
     msghdr message{.msg_iov = const_cast<iovec*>(pieces.data()), .msg_iovlen = pieces.size()};
     ssize_t count = 0;
-    do count = call(message);
+    do count = pieces.size() == 1 ? one(fd, piece.iov_base, piece.iov_len, flags) : several(fd, &message, flags);
     while (count < 0 && errno == EINTR);
     return count;
 }
@@ -209,8 +210,7 @@ void Link::discard() noexcept {
     std::array<std::byte, 4096> waste;
     const iovec room{.iov_base = waste.data(), .iov_len = waste.size()};
     while (discarded_ < max_discarded) {
-        const std::ptrdiff_t count =
-            transfer({&room, 1}, [this](msghdr& message) { return recvmsg(fd(), &message, 0); });
+        const std::ptrdiff_t count = transfer(fd(), {&room, 1}, 0, recv, recvmsg);
         if (count < 0 && errno == EAGAIN) return;
         if (count <= 0) break;
         discarded_ += static_cast<std::size_t>(count);
@@ -266,20 +266,9 @@ bool Link::send(const FrameHeader& header, std::span<const std::byte> payload, C
         return false;
     }
     const bool holds = expects_room_ || working_ || (is_request(header.kind) && node_.may_hold(*this));
-    if (!out_.empty() || holds || tls_ != nullptr) {
-        append(header, payload);
-        const bool goes = !holds || (!expects_room_ && out_.size() >= most_held);
-        if (!goes || !push()) sender.wait_for(blocked_);
-        return true;
-    }
-    const std::array pieces{iovec{.iov_base = const_cast<FrameHeader*>(&header), .iov_len = sizeof header},
-                            iovec{.iov_base = const_cast<std::byte*>(payload.data()), .iov_len = payload.size()}};
-    const std::ptrdiff_t sent = std::max<std::ptrdiff_t>(0, write(pieces));
-    if (static_cast<std::size_t>(sent) == sizeof header + payload.size()) return true;
     append(header, payload);
-    out_begin_ = static_cast<std::size_t>(sent);
-    sender.wait_for(blocked_);
-    expect_room(true);
+    const bool goes = !holds || (!expects_room_ && out_.size() >= most_held);
+    if (!goes || !push()) sender.wait_for(blocked_);
     return true;
 }
 
@@ -403,7 +392,7 @@ std::size_t Link::encrypt(std::span<const iovec> pieces, bool& there) noexcept {
 std::ptrdiff_t Link::write(std::span<const iovec> pieces) noexcept {
     const std::ptrdiff_t count =
         tls_ != nullptr ? tls_->write({static_cast<const std::byte*>(pieces.front().iov_base), pieces.front().iov_len})
-                        : transfer(pieces, [this](msghdr& message) { return sendmsg(fd(), &message, MSG_NOSIGNAL); });
+                        : transfer(fd(), pieces, MSG_NOSIGNAL, ::send, sendmsg);
     if (count < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH)) error_ = errno;
     return count;
 }
@@ -461,7 +450,7 @@ std::ptrdiff_t Link::read(std::span<const iovec> pieces) noexcept {
         } while (filled < room.iov_len && tls_->has_more());
         return static_cast<std::ptrdiff_t>(filled);
     }
-    return transfer(pieces, [this](msghdr& message) { return recvmsg(fd(), &message, 0); });
+    return transfer(fd(), pieces, 0, recv, recvmsg);
 }
 
 /// Reads what has arrived, large payloads into the memory that they are for.
