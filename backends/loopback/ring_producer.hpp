@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "backends/loopback/area_copy.hpp"
 #include "backends/loopback/ring_consumer.hpp"
 #include "core/base/counter.hpp"
 
@@ -70,6 +71,11 @@ public:
     // ---- The area ----
 
     std::byte* area(std::uint32_t offset) const noexcept { return ring_.area + offset; }
+
+    /// Copies to a place in the area. Returns false if the source is not there; a part may have been copied.
+    bool copy_to_area(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
+        return copy_(target, source, length);
+    }
 
     /// Finds room for `length` bytes in the area and assigns it to the next slot, until that is consumed. Returns false
     /// if there is no room. Otherwise publish() or unplace() follows, before anything else.
@@ -179,6 +185,7 @@ private:
     std::uint32_t credit_ = 0;  // the number of receives known to be posted
     std::uint32_t area_head_ = 0;
     std::uint32_t area_tail_ = 0;
+    AreaCopy copy_;
     bool waiting_ = false;
     bool corrupt_ = false;
     Counter rings_;

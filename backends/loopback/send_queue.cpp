@@ -74,7 +74,7 @@ inline SendQueue::Posted SendQueue::send_directly(const SendRequest& request, st
     } else {
         wire::External external{.offset = 0, .total = length};
         if (!ring_.place(length, external.offset)) return Posted::No;
-        if (!copy_guarded(ring_.area(external.offset), source, length)) {
+        if (!ring_.copy_to_area(ring_.area(external.offset), source, length)) {
             ring_.unplace(external.offset);
             return Posted::No;
         }

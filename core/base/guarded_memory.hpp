@@ -172,4 +172,14 @@ inline constexpr std::uint32_t most_copied_short = 64;
                                       : copy_short(target, source, length);
 }
 
+/// The same, past the caches if that is possible: what is copied is in memory then. The target has to be aligned.
+inline constexpr std::size_t streaming_alignment = 16;
+#ifdef VIADUCT_GUARDED_COPIES
+bool copy_streaming(std::byte* target, const std::byte* source, std::uint64_t length) noexcept;
+#else
+inline bool copy_streaming(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
+    return copy_guarded(target, source, length);
+}
+#endif
+
 }  // namespace viaduct
