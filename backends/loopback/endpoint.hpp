@@ -38,6 +38,20 @@ public:
         return bytes == 0 || cache.allows(sge.key, address, bytes, use,
                                           [this](const RegionView& region) { return local_uses(region); });
     }
+    /// Called when requests of the send queue wait for the peer, with its lock held. If this thread usually polls the
+    /// receive queue, too, its polls go on with them; otherwise only those of the send queue, and the agent.
+    void sends_wait() noexcept VIADUCT_UNCHECKED {
+        if (&send_.lock() == &receive_.lock() || !receive_.lock().try_lock_as_owner()) return;
+        receive_.help_sends();
+        receive_.lock().unlock_as_owner();
+    }
+    /// The same from the receive queue, with its lock held. Returns whether requests still wait.
+    bool go_on_sending() noexcept VIADUCT_UNCHECKED {
+        if (!send_.lock().try_lock_as_owner()) return false;
+        const bool wait = send_.go_on();
+        send_.lock().unlock_as_owner();
+        return wait;
+    }
     /// Called after an error that ends the connection. The queues stop until the agent has flushed them.
     void request_break() noexcept;
     /// Called when the send queue has completed what must precede the end of the connection.

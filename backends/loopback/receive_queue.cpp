@@ -218,6 +218,7 @@ bool ReceiveQueue::confirm_as_owner() noexcept {
 /// to.
 void ReceiveQueue::progress() noexcept {
     lock().assume_held();
+    if (is(sends_wait)) set(sends_wait, endpoint_.go_on_sending());
     if (is(stopped) || !ring_.has_arrived(ring_.front())) {
         if (acknowledgment_due_) confirm(0);
         return;

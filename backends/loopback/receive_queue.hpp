@@ -41,6 +41,9 @@ public:
     bool rings_often() noexcept VIADUCT_REQUIRES(lock()) { return completions_.rings_often(*this); }
     void become_busy() noexcept VIADUCT_REQUIRES(lock()) { completions_.add_busy(*this); }
 
+    /// Lets polls go on with the sends of the endpoint, until none waits.
+    void help_sends() noexcept VIADUCT_REQUIRES(lock()) { set(sends_wait, true); }
+
     /// Confirms consumed slots to the peer immediately.
     void confirm_promptly() noexcept VIADUCT_REQUIRES(lock());
 
@@ -94,6 +97,7 @@ private:
         in_message = 2,       // the next slot continues a message
         short_transfers = 4,  // the maximum transfer size is less than what a slot holds
         by_peer = 8,          // stopped because of the peer
+        sends_wait = 16,      // polls go on with the sends of the endpoint
     };
     bool is(Special special) const noexcept { return (special_ & special) != 0; }
     void set(Special special, bool on) noexcept { special_ = on ? special_ | special : special_ & ~special; }

@@ -287,7 +287,13 @@ void SendQueue::progress() noexcept {
         const std::span<Completion> out = completions_.output();
         if (!out.empty() && retire_directly(out.front())) return completions_.handed_out(1);
     }
+    if (go_on()) endpoint_.sends_wait();
+}
+
+bool SendQueue::go_on() noexcept {
+    lock().assume_held();
     advance();
+    return !entries_.empty();
 }
 
 void SendQueue::advance() noexcept {

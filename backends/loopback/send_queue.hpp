@@ -57,6 +57,8 @@ public:
     void expect_ring() noexcept override;
     bool awaits_confirmation() const noexcept override { return !executed_.empty(); }
     void progress() noexcept override;
+    /// Executes what has waited for the peer, as far as possible now. Returns whether something still waits.
+    bool go_on() noexcept VIADUCT_REQUIRES(lock());
     bool poll_one_as_owner(Completion& out) noexcept override VIADUCT_RELEASE(lock());
 
     void become_busy() noexcept VIADUCT_REQUIRES(lock()) { completions_.add_busy(*this); }
