@@ -93,6 +93,9 @@ def page_of(path: str) -> str:
     file = ROOT / path
     if path in MARKDOWN:
         return "index.md" if path == "README.md" else path
+    if file.suffix == ".svg":
+        write(path, file.read_text())
+        return path
     if "/man/" in path:
         return f"man/{file.name}.rst"
     if file.is_dir():

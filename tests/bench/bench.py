@@ -104,10 +104,11 @@ def cpu_options(machine: Machine) -> list[str]:
 
 def vi_perf(
     machine: Machine, api: str, test: str, column: str, operation: str = "send", size: int | None = 8,
-    memory: str = "shareable", window: int = 128
+    memory: str = "shareable", window: int = 128, duration: str = "1"
 ) -> float:
     command = [machine.build / "tools/vi-perf", "--local", "--json", "--quiet", "--api", api, *cpu_options(machine)]
-    options = ["--test", test, "--op", operation, "--mode", "polling", "--memory", memory, "--window", window]
+    options = ["--test", test, "--op", operation, "--mode", "polling", "--memory", memory, "--window", window,
+               "--duration", duration]
     options += ["--sizes", size] if size is not None else []
     output = run([str(word) for word in command + options])
     return json.loads(output)["results"][0][column]
