@@ -16,23 +16,23 @@ namespace viaduct::loopback {
 class AreaCopy {
 public:
     /// As copy_guarded().
-    bool operator()(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
-        if (length < least || reinterpret_cast<std::uintptr_t>(target) % streaming_alignment != 0)
-            return copy_guarded(target, source, length);
-        if (turn_++ < measured) [[unlikely]]
-            return measure(target, source, length);
-        return past_caches_ ? copy_streaming(target, source, length) : copy_guarded(target, source, length);
+    [[gnu::always_inline]] bool operator()(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
+        if (length <= most_copied_short) return copy_short(target, source, length);
+        if (length >= least && !takes_cached()) [[unlikely]]
+            return choose(target, source, length);
+        return copy_long(target, source, length) != nullptr;
     }
 
 private:
-    static constexpr std::uint64_t least = 1024;  // bytes; less fits into the processor's store buffer
-    static constexpr std::uint8_t measured = 2;   // of 256 copies: one past the caches, then one through them
+    static constexpr std::uint64_t least = 1024;      // bytes; less fits into the processor's store buffer
+    static constexpr std::uint32_t unmeasured = 254;  // copies between two measurements of both ways
 
-    [[gnu::noinline]] bool measure(std::byte* target, const std::byte* source, std::uint64_t length) noexcept;
+    bool takes_cached() noexcept { return cached_left_ != 0 && cached_left_-- != 0; }
+    [[gnu::noinline]] bool choose(std::byte* target, const std::byte* source, std::uint64_t length) noexcept;
 
-    std::uint32_t cost_past_caches_ = 0;  // ns for each KiB
-    std::uint8_t turn_ = 0;
-    bool past_caches_ = false;
+    std::uint32_t cached_left_ = 0;    // copies that go through the caches
+    std::uint32_t streamed_left_ = 0;  // or past them
+    std::uint64_t streamed_cost_ = 0;  // ns for each MiB; 0: not measured
 };
 
 }  // namespace viaduct::loopback

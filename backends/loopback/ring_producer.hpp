@@ -73,7 +73,8 @@ public:
     std::byte* area(std::uint32_t offset) const noexcept { return ring_.area + offset; }
 
     /// Copies to a place in the area. Returns false if the source is not there; a part may have been copied.
-    bool copy_to_area(std::byte* target, const std::byte* source, std::uint64_t length) noexcept {
+    [[gnu::always_inline]] bool copy_to_area(std::byte* target, const std::byte* source,
+                                             std::uint64_t length) noexcept {
         return copy_(target, source, length);
     }
 
