@@ -45,9 +45,9 @@ public:
         receive_.help_sends();
         receive_.lock().unlock_as_owner();
     }
-    /// The same from the receive queue, with its lock held. Returns whether requests still wait.
+    /// Called by polls of the receive queue then, with its lock held. Returns whether requests may still wait.
     bool go_on_sending() noexcept VIADUCT_UNCHECKED {
-        if (!send_.lock().try_lock_as_owner()) return false;
+        if (!send_.lock().try_lock_as_owner()) return send_.outstanding() != 0;  // the agent, for example
         const bool wait = send_.go_on();
         send_.lock().unlock_as_owner();
         return wait;
