@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""measures_test.py BUILD: the measurements of `./dev bench`, `./dev bench hosts` and `./dev bench connections` that run
-programs of Viaduct give figures, of whatever size."""
+"""measures_test.py BUILD: the measurements of `./dev bench` and of its hosts, sizes and connections that run programs of
+Viaduct give figures, of whatever size."""
 import os
 import pathlib
 import sys
@@ -9,6 +9,7 @@ import sys
 import bench
 import connections
 import hosts
+import sizes
 
 SKIPPED = 77
 
@@ -21,6 +22,8 @@ def figures(build):
         yield row.what, row.ours(machine, "core")
     for name, measure in bench.python_measures(machine):
         yield name, measure()
+    for figure, measure in sizes.FIGURES.items():
+        yield figure, measure(machine, "core", sizes.SIZES[-1])
     network = hosts.loopback()
     for measurement in hosts.measurements(["core"]):
         if measurement.subject == "core":
