@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""measures_test.py BUILD: the measurements of `./dev bench` and of its hosts, sizes and connections that run programs of
-Viaduct give figures, of whatever size."""
+"""measures_test.py BUILD: the measurements of `./dev bench` and of its hosts, sizes and connections that run programs
+of Viaduct give figures, of whatever size."""
 import os
 import pathlib
 import sys
