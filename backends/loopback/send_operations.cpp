@@ -281,10 +281,8 @@ SendQueue::Outcome SendQueue::transfer_by_agent(Operation& operation) noexcept {
 /// Copies the next `length` bytes to the range of the area that the next slot has. Returns false, and gives the range
 /// back, if they are not there.
 bool SendQueue::copy_to_area(const Operation& operation, std::uint32_t length, std::uint32_t offset) noexcept {
-    const auto copy = [this, target = ring_.area(offset)](const std::byte* piece, std::uint64_t part) mutable {
-        return ring_.copy_to_area(std::exchange(target, target + part), piece, part);
-    };
-    if (support::for_stretch(operation.request.sges, operation.moved, length, copy)) return true;
+    const auto copy = [this](auto... piece) { return ring_.copy_to_area(piece...); };
+    if (support::gather(operation.request.sges, operation.moved, ring_.area(offset), length, copy)) return true;
     ring_.unplace(offset);
     return false;
 }

@@ -123,12 +123,17 @@ inline std::size_t to_iovecs(std::span<const Sge> sges, std::uint64_t skip, std:
     return copy_unit<last_bytes>(target + last, source + last);
 }
 
-/// Copies a part of the pieces. Returns false if it is not there or cannot be read.
+/// Copies a part of the pieces by `copy`, as copy_guarded() does. Returns false if it is not there or cannot be read.
+template <class Copy>
+[[nodiscard]] bool gather(std::span<const Sge> sges, std::uint64_t skip, std::byte* target, std::uint64_t length,
+                          Copy copy) noexcept {
+    return for_stretch(sges, skip, length, [&](const std::byte* piece, std::uint64_t part) {
+        return copy(std::exchange(target, target + part), piece, part);
+    });
+}
 [[nodiscard]] inline bool gather(std::span<const Sge> sges, std::uint64_t skip, std::byte* target,
                                  std::uint64_t length) noexcept {
-    return for_stretch(sges, skip, length, [&](const std::byte* piece, std::uint64_t part) {
-        return copy_guarded(std::exchange(target, target + part), piece, part);
-    });
+    return gather(sges, skip, target, length, copy_guarded);
 }
 
 /// Like deliver_piece(), for the pieces in their order.
