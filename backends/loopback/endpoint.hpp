@@ -48,7 +48,7 @@ public:
     /// Called by polls of the receive queue then, with its lock held. Returns whether requests may still wait.
     bool go_on_sending() noexcept VIADUCT_UNCHECKED {
         if (!send_.lock().try_lock_as_owner()) return send_.outstanding() != 0;  // the agent, for example
-        const bool wait = send_.go_on();
+        const bool wait = send_.advance();
         send_.lock().unlock_as_owner();
         return wait;
     }

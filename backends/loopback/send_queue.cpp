@@ -287,21 +287,16 @@ void SendQueue::progress() noexcept {
         const std::span<Completion> out = completions_.output();
         if (!out.empty() && retire_directly(out.front())) return completions_.handed_out(1);
     }
-    if (go_on()) endpoint_.sends_wait();
+    if (advance()) endpoint_.sends_wait();
 }
 
-bool SendQueue::go_on() noexcept {
-    lock().assume_held();
-    advance();
-    return !entries_.empty();
-}
-
-void SendQueue::advance() noexcept {
-    if (connection_ == nullptr) return;
+bool SendQueue::advance() noexcept {
+    if (connection_ == nullptr) return false;
     read_consumed();
     if (!entries_.empty()) execute_entries();
     retire();
     if (entries_.empty() && executed_.empty()) ring_.set_waiting(false);
+    return !entries_.empty();
 }
 
 void SendQueue::expect_ring() noexcept {

@@ -58,7 +58,7 @@ public:
     bool awaits_confirmation() const noexcept override { return !executed_.empty(); }
     void progress() noexcept override;
     /// Executes what has waited for the peer, as far as possible now. Returns whether something still waits.
-    bool go_on() noexcept VIADUCT_REQUIRES(lock());
+    [[gnu::noinline]] bool advance() noexcept VIADUCT_REQUIRES(lock());
     bool poll_one_as_owner(Completion& out) noexcept override VIADUCT_RELEASE(lock());
 
     void become_busy() noexcept VIADUCT_REQUIRES(lock()) { completions_.add_busy(*this); }
@@ -190,7 +190,6 @@ private:
     bool is_refused_one_complete() noexcept VIADUCT_REQUIRES(lock());
     std::uint8_t confirmation_flag() const noexcept VIADUCT_REQUIRES(lock());
     [[gnu::always_inline]] bool retire_directly(Completion& out) noexcept VIADUCT_REQUIRES(lock());
-    [[gnu::noinline]] void advance() noexcept VIADUCT_REQUIRES(lock());
 
     /// Returns the slot flag that makes the peer confirm the last slot of a message, or 0 for no confirmation. A
     /// confirmation is urgent only if this side's consumer does not poll.
