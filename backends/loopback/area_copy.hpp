@@ -27,7 +27,11 @@ private:
     static constexpr std::uint64_t least = 1024;      // bytes; less fits into the processor's store buffer
     static constexpr std::uint32_t unmeasured = 254;  // copies between two measurements of both ways
 
-    bool takes_cached() noexcept { return cached_left_ != 0 && cached_left_-- != 0; }
+    bool takes_cached() noexcept {
+        if (cached_left_ == 0) return false;
+        --cached_left_;
+        return true;
+    }
     [[gnu::noinline]] bool choose(std::byte* target, const std::byte* source, std::uint64_t length) noexcept;
 
     std::uint32_t cached_left_ = 0;    // copies that go through the caches
