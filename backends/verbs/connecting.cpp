@@ -30,10 +30,6 @@ using Model = ConnectParameters::Model;
 /// sent before the peer is ready must be retransmitted, after a much longer delay than this wait usually takes.
 constexpr auto confirmation = 1s;
 
-/// Reasons for rejection that are defined by InfiniBand's connection manager (IBTA, table 108).
-constexpr int no_such_service = 8;
-constexpr int consumer_refused = 28;
-
 /// The queue pair of the management services, which never has a connection. If a probe named the endpoint's queue pair,
 /// the peer's system would consider the later connection stale and break it.
 constexpr std::uint32_t management_queue_pair = 1;
@@ -161,32 +157,53 @@ Status Endpoint::ask(const ConnectParameters& parameters) noexcept {
     return rdma_connect(link_->id(), &terms) == 0 ? Status() : Status::from_errno(errno, "rdma_connect");
 }
 
+/// Creates the link for the next request. on_deadline() is called at this time.
+Status Endpoint::renew_link(const Deadline& deadline) {
+    link_.reset();
+    auto id = create_id(nic().agent().channel());
+    if (!id.ok()) return id.status();
+    link_ = Link::create(nic().agent(), std::move(*id), *this, deadline);
+    return {};
+}
+
+/// Resolves the route for the next request; on_repetition() continues.
+Status Endpoint::resolve_again() {
+    const ConnectParameters& parameters = repetition_->parameters;
+    retries_.add();
+    SocketAddress from(nic().host(), local_port(parameters));
+    SocketAddress to(parameters.remote.host, support::port_for(parameters.remote.service));
+    const bool begun = rdma_resolve_addr(link_->id(), from.get(), to.get(), resolution_ms) == 0;
+    return begun ? Status() : Status::from_errno(errno, "rdma_resolve_addr");
+}
+
 /// Called when there is no listener: prepares to repeat the request.
 void Endpoint::pause_request() noexcept {
-    link_.reset();
     repetition_->pausing = true;
-    const Status status = support::guarded([&]() -> Status {
-        auto id = create_id(nic().agent().channel());
-        if (!id.ok()) return id.status();
-        link_ = Link::create(nic().agent(), std::move(*id), *this, repetition_->retry.next());
-        return {};
+    const Status status = support::guarded([this] { return renew_link(repetition_->retry.next()); });
+    if (!status.ok()) end_attempt(failed_attempt(status));
+}
+
+void Endpoint::repeat_request() noexcept {
+    repetition_->pausing = false;
+    if (repetition_->retry.is_over()) return end_attempt(no_listener(asked_for_));
+    const Status status = support::guarded([this] {
+        link_->set_deadline(repetition_->parameters.deadline);
+        return resolve_again();
     });
     if (!status.ok()) end_attempt(failed_attempt(status));
 }
 
-/// Resolves the route again; on_repetition() continues.
-void Endpoint::repeat_request() noexcept {
-    const ConnectParameters& parameters = repetition_->parameters;
-    repetition_->pausing = false;
-    if (repetition_->retry.is_over()) return end_attempt(no_listener(parameters.remote));
-    retries_.add();
-    const Status status = support::guarded([&]() -> Status {
-        link_->set_deadline(parameters.deadline);
-        SocketAddress from(nic().host(), local_port(parameters));
-        SocketAddress to(parameters.remote.host, support::port_for(parameters.remote.service));
-        const bool begun = rdma_resolve_addr(link_->id(), from.get(), to.get(), resolution_ms) == 0;
-        return begun ? Status() : Status::from_errno(errno, "rdma_resolve_addr");
-    });
+/// The peer's system still attributes the number of the queue pair to an earlier request or connection, whose end it
+/// has not noticed: the message may have been lost, or be behind. Asks again with another number.
+void Endpoint::replace_stale_queue_pair() noexcept {
+    Status status = renew_queue_pair();
+    if (status.ok() && peer_connector_ != nullptr) return resume_peer_to_peer(false);
+    if (status.ok())
+        status = support::guarded([this] {
+            --repetition_->spare_numbers;
+            const Status renewed = renew_link(repetition_->parameters.deadline);
+            return renewed.ok() ? resolve_again() : renewed;
+        });
     if (!status.ok()) end_attempt(failed_attempt(status));
 }
 
@@ -375,11 +392,14 @@ void Endpoint::on_refusal(const CmEvent& event) noexcept {
     const Handshake handshake = decode_refusal(event.private_data.span());
     const bool no_port = event.type == RDMA_CM_EVENT_REJECTED && event.status == no_such_service;
     const bool answered = event.type == RDMA_CM_EVENT_REJECTED && event.status == consumer_refused;
+    const bool stale = event.type == RDMA_CM_EVENT_REJECTED && event.status == stale_connection;
     // A peer that refuses a framed request sends a frame. If a process dies with the request pending, no frame is sent.
     const bool nobody =
         no_port || (answered && (handshake.kind == Handshake::Kind::NoListener || (framed_ && !handshake.framed)));
     if (handshake.kind == Handshake::Kind::Conflict)
         end_attempt(conflict(compatible(attributes_, handshake.attributes), handshake.attributes));
+    else if (stale && (peer_connector_ != nullptr || (repetition_ && repetition_->spare_numbers != 0)))
+        replace_stale_queue_pair();
     else if (peer_connector_ != nullptr)
         resume_peer_to_peer(nobody);
     else if (nobody && repetition_ && !repetition_->retry.is_over())

@@ -73,11 +73,12 @@ private:
         Deadline::Clock::duration pause{};
     };
 
-    /// A request that may be repeated while there is no listener.
+    /// A request that may be repeated: while there is no listener, and if the number of the queue pair is refused.
     struct Repetition {
         ConnectParameters parameters;
         Retry retry;
-        bool pausing = false;  ///< until the deadline of the link
+        bool pausing = false;         ///< until the deadline of the link
+        unsigned spare_numbers = 16;  ///< how many other numbers may be tried
     };
 
     /// How long a queue pair that has stopped may take to return the receive that it has taken from a shared queue.
@@ -96,8 +97,11 @@ private:
     Result<IdOwner> resolve(const ConnectParameters& parameters) const noexcept;
     Status request(const ConnectParameters& parameters, IdOwner id);
     Status ask(const ConnectParameters& parameters) noexcept;
+    Status renew_link(const Deadline& deadline);
+    Status resolve_again();
     void pause_request() noexcept;
     void repeat_request() noexcept;
+    void replace_stale_queue_pair() noexcept;
     Status start_peer_to_peer(const ConnectParameters& parameters);
     Status answer(std::shared_ptr<Link>& link, const rdma_conn_param& request, const Handshake& handshake);
     Status activate(const rdma_conn_param& peer, std::uint8_t reads_requested);

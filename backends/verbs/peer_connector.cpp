@@ -8,12 +8,6 @@
 #include "core/base/socket_address.hpp"
 
 namespace viaduct::verbs {
-namespace {
-
-/// A reason for rejection by InfiniBand's connection manager (IBTA, table 108).
-constexpr int stale_connection = 10;
-
-}  // namespace
 
 PeerConnector::PeerConnector(Nic& nic, Endpoint& endpoint, const ConnectParameters& parameters)
     : nic_(nic),
