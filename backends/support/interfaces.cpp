@@ -43,7 +43,6 @@ std::vector<NetworkAddress> find_network_addresses() {
     for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
         if (!is_usable(*entry)) continue;
         found.push_back({.interface = entry->ifa_name,
-                         .index = if_nametoindex(entry->ifa_name),
                          .host = host_of(entry->ifa_addr),
                          .loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0});
     }

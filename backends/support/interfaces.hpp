@@ -12,7 +12,6 @@ namespace viaduct::support {
 
 struct NetworkAddress {
     std::string interface;  ///< "eth0", or the label of the address, such as "eth0:1"
-    unsigned index = 0;     ///< of the interface, as if_nametoindex(3)
     HostAddress host;
     bool loopback = false;  ///< belongs to the loopback interface; this need not be 127.0.0.1
 };

@@ -35,13 +35,11 @@ bool is_link_local(const HostAddress& host) {
 
 TEST_CASE("interfaces: every address belongs to this host and to the named interface") {
     for (const NetworkAddress& own : find_network_addresses()) {
-        CAPTURE(own.interface, own.index);
+        CAPTURE(own.interface);
         CHECK((own.host.size() == 4 || own.host.size() == 16));
         CHECK(is_this_host({own.host}));
         CHECK_FALSE(is_link_local(own.host));
-        std::array<char, IF_NAMESIZE> name{};
-        REQUIRE(if_indextoname(own.index, name.data()) != nullptr);
-        CHECK(own.interface.starts_with(name.data()));
+        CHECK(if_nametoindex(own.interface.substr(0, own.interface.find(':')).c_str()) != 0);
     }
 }
 
