@@ -39,7 +39,7 @@ constexpr std::size_t max_discarded = std::size_t{64} << 10;
 /// What waits for room in the socket, before those that send have to wait.
 constexpr std::size_t out_room = 64 * 1024;
 
-/// Frames that are held for others to join them go with this size: what the peer reads at once.
+/// Frames that are held for others to join them go with this size.
 constexpr std::size_t most_held = 16 * 1024;
 
 /// A peer that does not read what it causes is lost.
@@ -51,7 +51,6 @@ constexpr std::size_t least_direct = software::most_copied;
 /// The last bytes of a frame always do, so that they become visible last and one function completes requests. With
 /// them, the beginning of the next frame is read.
 constexpr std::size_t kept_back = 8;
-constexpr std::size_t read_ahead = 512;
 
 /// How often a link reads before others have a turn.
 constexpr int max_reads = 32;
@@ -136,7 +135,7 @@ Result<std::shared_ptr<Link>> Link::accept(Transport& transport, Node& node, con
 /// Called when the socket is connected, and the client has said something.
 Status Link::begin() {
     if (!in_) {
-        in_ = std::make_unique<std::byte[]>(in_capacity);
+        in_ = std::make_unique_for_overwrite<std::byte[]>(in_capacity);
         // Once, and not while the program may have a hole in its registered memory, in which it would lie.
         out_.reserve(out_room + sizeof(FrameHeader) + fragment_bytes);
     }
