@@ -51,6 +51,7 @@ private:
     bool stands_back_ = false;
     bool sleeps_long_ = false;
     std::uint32_t polls_seen_ = 0;
+    Deadline counts_until_ = Deadline::now();
     std::uint32_t sleepers_ = 0;
 };
 

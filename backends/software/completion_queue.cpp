@@ -41,9 +41,7 @@ std::size_t CompletionQueue::poll(std::span<Completion> out) noexcept {
     const Node::Guard guard(node_);
     std::size_t taken = take(out);
     if (taken != 0) {
-        node_.count_poll();
-        constexpr std::uint32_t polls_between_looks = 32;  // the agent counts on it
-        if (node_.polls() % polls_between_looks == 0) node_.progress();
+        node_.took_as_consumer(taken);
     } else {
         node_.poll_as_consumer();
         taken = take(out);

@@ -30,10 +30,14 @@ constexpr unsigned max_rounds_owing = 16;
 /// So many requests go at once, each by a system call, before one is held.
 constexpr unsigned posted_alone = 2;
 
-/// How soon a program that polls steadily comes back. One that did not may have been waited for, so for a while nothing
-/// is held.
+/// How soon a program that polls steadily comes back. One that did not, twice in so many times, may have been waited
+/// for, so nothing is held for a while. (Once, it may have been interrupted.)
 constexpr auto steady = 50us;
+constexpr unsigned suspicious = 16;
 constexpr auto distrust = 100ms;
+
+/// How often a consumer that only takes completions makes progress, in polls.
+constexpr std::uint32_t polls_between_looks = 32;
 
 /// How long a process waits at most for its peers to take the last messages.
 constexpr auto linger = 1s;
@@ -124,7 +128,11 @@ bool Node::may_hold(Link& link) noexcept {
 
 void Node::send_held() noexcept {
     if (holding_.empty()) return;
-    if (held_until_.passed()) distrusts_until_ = Deadline::after(distrust);
+    if (!held_until_.passed()) {
+        suspicion_ -= std::min(suspicion_, 1U);
+    } else if (std::exchange(suspicion_, suspicious) != 0) {
+        distrusts_until_ = Deadline::after(distrust);
+    }
     for (std::size_t count = holding_.size(); count != 0 && !holding_.empty(); --count) {
         Link* const link = holding_.back();
         holding_.pop_back();
@@ -155,6 +163,11 @@ void Node::poll_as_consumer() noexcept {
     const std::size_t before = moved_;
     progress();
     polls_ += static_cast<std::uint32_t>(1 + (moved_ - before) / one_more);
+}
+
+void Node::took_as_consumer(std::size_t completions) noexcept {
+    const std::uint32_t before = std::exchange(polls_, polls_ + static_cast<std::uint32_t>(completions));
+    if (before / polls_between_looks != polls_ / polls_between_looks) progress();
 }
 
 /// Asks the system which links have something.

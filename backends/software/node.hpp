@@ -73,9 +73,11 @@ public:
     /// The same for a consumer that finds its queue empty.
     void poll_as_consumer() noexcept;
 
-    /// Tells the agent that a consumer polls. A poll() that moves many bytes, and therefore takes long, counts as
-    /// several.
-    void count_poll() noexcept { ++polls_; }
+    /// For a consumer that has taken completions: makes progress only now and then.
+    void took_as_consumer(std::size_t completions) noexcept;
+
+    /// How often consumers have polled. The agent leaves the links to those that poll often. One that takes many
+    /// completions at a time, or moves many bytes, polls less often, so each poll counts as several.
     std::uint32_t polls() const noexcept { return polls_; }
     void count_moved(std::size_t bytes) noexcept { moved_ += bytes; }
 
@@ -185,6 +187,7 @@ private:
     std::vector<Link*> holding_;               // has room for all links
     Deadline held_until_ = Deadline::never();  // a program that polls steadily has polled by then
     Deadline distrusts_until_ = Deadline::now();
+    unsigned suspicion_ = 0;  // 0: it does
     std::vector<Connection*> connections_;  // indexed by number; null: free
     std::vector<std::uint32_t> free_numbers_;
     std::vector<std::weak_ptr<Connection>> waiting_;
