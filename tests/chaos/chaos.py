@@ -21,6 +21,8 @@ NOTICE_NS = {"loopback": 100_000_000, "tcp": 100_000_000, "verbs": 1_000_000_000
 BUSY_NS = 5_000_000_000  # for so long, a peer whose threads run or wait for a processor may not notice it
 CALL_NS = 12_000_000_000  # a call that takes longer hangs; connecting may take 5 s
 STUCK_NS = 20_000_000_000  # a pair that exchanges nothing for so long is stuck
+HELD_NS = 1_000_000_000  # this script sleeps for much less
+SPARED_S = 30  # for so long, nothing is done to a pair, so that a call that hangs is not ended by what is done
 GUEST_FACTOR = 4  # its processors are emulated
 TCP_TIMEOUT_MS = 2000  # VIADUCT_TCP_TIMEOUT_MS
 LINK_NS = (TCP_TIMEOUT_MS + 1500) * 1_000_000  # until a link that is down is noticed
@@ -44,6 +46,8 @@ class Chaos:
         self.lines = [line for line in BAD_LINES if self.links_change and self.add_line(line)]
         self.link_until = 0  # until when the link is no excuse
         self.cut_since = None
+        self.spared = []  # workers of one pair
+        self.holds = []  # when this script has slept for too long, and for how long
 
     # ---- Beginning ---------------------------------------------------------------------------------------------------
 
@@ -67,10 +71,22 @@ class Chaos:
     # ---- What is done to them ----------------------------------------------------------------------------------------
 
     def act(self):
-        worker = self.random.choice([worker for worker in self.fleet.workers if worker.sessions])
+        workers = [worker for worker in self.fleet.workers if worker.sessions and worker not in self.spared]
+        links_change = self.links_change and all(worker.backend == "loopback" for worker in self.spared)
         kind = self.random.choices(["kill", "stop", "execute", "leave", "cut", "sever", "spoil"],
-                                   [8, 5, 3, 1] + ([1, 0.25, 1] if self.links_change else [0, 0, 0]))[0]
-        getattr(self, kind)(worker)
+                                   [8, 5, 3, 1] + ([1, 0.25, 1] if links_change else [0, 0, 0]))[0]
+        if workers or kind in ("cut", "sever", "spoil"):
+            getattr(self, kind)(self.random.choice(workers) if workers else None)
+
+    def spare(self):
+        session = self.random.choice(self.fleet.sessions)
+        self.spared = [session.worker, session.peer.worker]
+        self.counts["spared pairs"] += 1
+        self.at(self.slowness * SPARED_S, self.spare_nobody)
+
+    def spare_nobody(self):
+        self.spared = []
+        self.at(self.slowness * SPARED_S, self.spare)
 
     def at(self, seconds, action, *arguments):
         self.later.append((now() + int(seconds * S), action, arguments))
@@ -251,19 +267,16 @@ class Chaos:
         return late < BUSY_NS and (peer.worker.is_runnable() or self.fleet.newborns())
 
     def watch(self):
-        """Judges what the workers say, and for how long they have been in their calls."""
-        for worker in self.fleet.workers:
-            if worker.process is None:
-                continue
-            for line in worker.read():
-                self.judge(worker, line)
+        """Judges what the workers say. All pipes are read first, because a worker waits while its pipe is full."""
+        said = [(worker, worker.read()) for worker in self.fleet.workers if worker.process]
+        for worker, lines in said:
             status = worker.process.poll()
+            for line in lines + (worker.read() if status is not None else []):
+                self.judge(worker, line)
             if status is not None and status != -signal.SIGKILL:
                 if status != 0 or worker.order != FINISH:
                     raise worker.failure(f"ended with {status}")
                 self.launch(worker)
-            elif status is None and not worker.stopped:
-                self.check_calls(worker)
 
     def judge(self, worker, line):
         kind, *words = line.split()
@@ -282,35 +295,50 @@ class Chaos:
             return
         raise worker.failure(f"nothing explains '{line}'")
 
-    def check_calls(self, worker):
-        time_now = now()
-        for session in worker.sessions:
-            calm = max(worker.calm_since, session.peer.worker.calm_since)
-            if session.peer.worker.stopped or self.cut_since:
-                continue
-            since = session.since  # the worker changes it
-            if since and time_now - max(since, calm) > self.slowness * CALL_NS:
-                raise worker.failure(f"session {session.index} has been in {session.call} for "
-                                     f"{(time_now - since) / S:.0f} s", True)
-            peers_are_up = session.peer.worker.process and session.peer.worker.process.poll() is None
-            if peers_are_up and time_now - max(session.progress, calm) > self.slowness * STUCK_NS:
-                raise worker.failure(f"session {session.index}, in {session.call}, has received nothing for "
-                                     f"{(time_now - session.progress) / S:.0f} s", True)
+    def check_calls(self):
+        for worker in self.alive():
+            if not worker.stopped and not self.cut_since:
+                for session in worker.sessions:
+                    self.check_call(session)
+
+    def check_call(self, session):
+        worker, peer = session.worker, session.peer.worker
+        if peer.stopped:
+            return
+        since, progress = session.since, session.progress  # the worker changes them
+        calm = max(worker.calm_since, peer.calm_since)
+        if since and self.lasts(max(since, calm)) > self.slowness * CALL_NS:
+            raise worker.failure(f"session {session.index} has been in {session.call} for "
+                                 f"{self.lasts(since) / S:.0f} s", True)
+        if peer in self.alive() and self.lasts(max(progress, calm)) > self.slowness * STUCK_NS:
+            raise worker.failure(f"session {session.index}, in {session.call}, has received nothing for "
+                                 f"{self.lasts(progress) / S:.0f} s", True)
+
+    def lasts(self, since):
+        """Without the time for which this script did not run, nor perhaps the machine."""
+        return now() - since - sum(min(length, end - since) for end, length in self.holds if end > since)
 
     # ---- From beginning to end ---------------------------------------------------------------------------------------
 
     def run(self, seconds):
         self.begin()
-        end, next_act = now() + int(seconds * S), now() + S
+        self.at(self.slowness * SPARED_S, self.spare)
+        end, next_act, last_check = now() + int(seconds * S), now() + S, now()
         while now() < end:
             self.watch()
+            if now() - last_check < HELD_NS:  # or what was held, too, may be about to go on
+                self.check_calls()
+            last_check = now()
             for item in [item for item in self.later if item[0] <= now()]:
                 self.later.remove(item)
                 item[1](*item[2])
             if now() >= next_act:
                 self.act()
                 next_act = now() + int(self.slowness * self.random.uniform(0.02, 0.4) * S)
+            sleeps_at = now()
             time.sleep(0.01)  # between looks at the board
+            if now() - sleeps_at > HELD_NS:
+                self.holds.append((now(), now() - sleeps_at))
         self.end()
 
     def end(self):
@@ -333,11 +361,12 @@ class Chaos:
         return (f"chaos: seed {seed}: {processes} processes, {of_sessions['connections'] // 2} connections, "
                 f"{of_sessions['messages']} messages, {of_sessions['bytes'] / 1e6:.0f} MB; "
                 + ", ".join(f"{self.counts[name]} {name}"
-                            for name in ("kills", "execs", "stops", "restarts", "cuts", "bad lines"))
+                            for name in ("kills", "execs", "stops", "restarts", "cuts", "bad lines", "spared pairs"))
                 + f", {of_workers['forks']} forks, {of_sessions['cancelled']} cancelled threads, "
                 f"{of_workers['shortages'] // 2} shortages, {of_workers['storms']} signal storms; "
                 f"{of_sessions['losses']} losses, all explained; "
-                f"{self.counts['notices']} deaths noticed, the slowest after {slowest}")
+                f"{self.counts['notices']} deaths noticed, the slowest after {slowest}"
+                + "".join(f"; this script was held for {length / S:.1f} s" for _, length in self.holds))
 
 
 def main():
