@@ -41,17 +41,21 @@ public:
     }
 
 private:
-    explicit Agent(Node& node) noexcept : node_(node) {}
+    explicit Agent(Node& node) noexcept;
     void run() noexcept;
     int work() noexcept;
+    void count_polls() noexcept;
     void watch_links(bool wanted) noexcept;
 
+    /// Whether the descriptor of the links wakes the agent.
+    enum class Watch : std::uint8_t { On, Paused, Off };
+
     Node& node_;
-    bool watches_links_ = false;
+    Watch watch_ = Watch::Off;
     bool stands_back_ = false;
     bool sleeps_long_ = false;
     std::uint32_t polls_seen_ = 0;
-    Deadline counts_until_ = Deadline::now();
+    Deadline counts_until_;
     std::uint32_t sleepers_ = 0;
 };
 

@@ -75,6 +75,7 @@ public:
 
     /// For a consumer that has taken completions: makes progress only now and then.
     void took_as_consumer(std::size_t completions) noexcept;
+    static constexpr std::uint32_t polls_between_looks = 32;
 
     /// How often consumers have polled. The agent leaves the links to those that poll often. One that takes many
     /// completions at a time, or moves many bytes, polls less often, so each poll counts as several.
@@ -90,6 +91,10 @@ public:
     /// last, and polls steadily. What is held goes with send_held(), which the next progress() calls.
     bool may_hold(Link& link) noexcept;
     void send_held() noexcept;
+    /// The same if the program has not polled for as long as one that polls steadily.
+    void send_overdue() noexcept {
+        if (held_until_.passed()) send_held();
+    }
 
     /// Acknowledges what connections have executed, if no frame has done so yet.
     void acknowledge() noexcept;
@@ -187,7 +192,7 @@ private:
     std::vector<Link*> holding_;               // has room for all links
     Deadline held_until_ = Deadline::never();  // a program that polls steadily has polled by then
     Deadline distrusts_until_ = Deadline::now();
-    unsigned suspicion_ = 0;  // 0: it does
+    unsigned suspicion_ = 0;                // 0: it has polled in time for a while
     std::vector<Connection*> connections_;  // indexed by number; null: free
     std::vector<std::uint32_t> free_numbers_;
     std::vector<std::weak_ptr<Connection>> waiting_;

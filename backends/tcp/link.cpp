@@ -48,8 +48,7 @@ constexpr std::size_t max_untaken = std::size_t{16} << 20;
 /// A payload of fewer bytes goes through the buffer.
 constexpr std::size_t least_direct = software::most_copied;
 
-/// The last bytes of a frame always do, so that they become visible last and one function completes requests. With
-/// them, the beginning of the next frame is read.
+/// The last bytes of a frame always do, so that they become visible last and one function completes requests.
 constexpr std::size_t kept_back = 8;
 
 /// How often a link reads before others have a turn.
@@ -452,7 +451,7 @@ std::ptrdiff_t Link::read(std::span<const iovec> pieces) noexcept {
     return transfer(fd(), pieces, 0, recv, recvmsg);
 }
 
-/// Reads what has arrived, large payloads into the memory that they are for.
+/// Reads what has arrived. What is left of a large payload is read into the memory that it is for.
 bool Link::receive() noexcept {
     bool arrived = false;
     for (int round = 0; is_usable(); ++round) {

@@ -114,7 +114,7 @@ private:
 
     // What has arrived and was not handled yet, and the frame of which a part was handled. There is room for a whole
     // frame: to read it at once and to copy it is faster than to read what is left to its place.
-    static constexpr std::size_t read_ahead = 512;
+    static constexpr std::size_t read_ahead = 512;  // of the next frame, with the rest of a large one
     static constexpr std::size_t in_capacity = sizeof(FrameHeader) + software::fragment_bytes + read_ahead;
     std::unique_ptr<std::byte[]> in_;
     std::size_t in_begin_ = 0;

@@ -157,7 +157,7 @@ Status Endpoint::ask(const ConnectParameters& parameters) noexcept {
     return rdma_connect(link_->id(), &terms) == 0 ? Status() : Status::from_errno(errno, "rdma_connect");
 }
 
-/// Creates the link for the next request. on_deadline() is called at this time.
+/// Creates the link for the next request. on_deadline() is called at the deadline.
 Status Endpoint::renew_link(const Deadline& deadline) {
     link_.reset();
     auto id = create_id(nic().agent().channel());
@@ -194,10 +194,10 @@ void Endpoint::repeat_request() noexcept {
 }
 
 /// The peer's system still attributes the number of the queue pair to an earlier request or connection, whose end it
-/// has not noticed: the message may have been lost, or be behind. Asks again with another number.
+/// has not noticed: the message was lost, or is still on its way. Asks again with another number.
 void Endpoint::replace_stale_queue_pair() noexcept {
     Status status = renew_queue_pair();
-    if (status.ok() && peer_connector_ != nullptr) return resume_peer_to_peer(false);
+    if (peer_connector_ != nullptr) return resume_peer_to_peer(false);  // if need be with the same number
     if (status.ok())
         status = support::guarded([this] {
             --repetition_->spare_numbers;
@@ -411,6 +411,10 @@ void Endpoint::on_refusal(const CmEvent& event) noexcept {
             {.kind = Kind::Rejected,
              .private_data = handshake.private_data,
              .why = explain("the program that listens on %s rejected the request", text_of(asked_for_).c_str())});
+    else if (stale)
+        end_attempt({.kind = Kind::Unreachable,
+                     .why = explain("%s takes every queue pair of this device for one of an earlier connection",
+                                    text_of(asked_for_.host).c_str())});
     else
         end_attempt({.kind = Kind::Unreachable,
                      .why = explain("%s did not answer: event %s of the connection manager, status %d",

@@ -9,6 +9,7 @@ import pathlib
 import random
 import signal
 import sys
+import threading
 import time
 
 from fleet import APIS, CONNECTED, EXECUTE, FINISH, MIXED, RUN, STREAM, Failed, Fleet
@@ -21,8 +22,8 @@ NOTICE_NS = {"loopback": 100_000_000, "tcp": 100_000_000, "verbs": 1_000_000_000
 BUSY_NS = 5_000_000_000  # for so long, a peer whose threads run or wait for a processor may not notice it
 CALL_NS = 12_000_000_000  # a call that takes longer hangs; connecting may take 5 s
 STUCK_NS = 20_000_000_000  # a pair that exchanges nothing for so long is stuck
-HELD_NS = 1_000_000_000  # this script sleeps for much less
-SPARED_S = 30  # for so long, nothing is done to a pair, so that a call that hangs is not ended by what is done
+HELD_NS = 1_000_000_000  # a process that sleeps for a moment runs again by then
+SPARED_S = 30  # for so long, this script does nothing to a pair, which might end a call that hangs
 GUEST_FACTOR = 4  # its processors are emulated
 TCP_TIMEOUT_MS = 2000  # VIADUCT_TCP_TIMEOUT_MS
 LINK_NS = (TCP_TIMEOUT_MS + 1500) * 1_000_000  # until a link that is down is noticed
@@ -47,7 +48,8 @@ class Chaos:
         self.link_until = 0  # until when the link is no excuse
         self.cut_since = None
         self.spared = []  # workers of one pair
-        self.holds = []  # when this script has slept for too long, and for how long
+        self.holds = []  # when a thread of this script did not run until, and for how long
+        threading.Thread(target=self.record_holds, daemon=True).start()
 
     # ---- Beginning ---------------------------------------------------------------------------------------------------
 
@@ -314,8 +316,15 @@ class Chaos:
             raise worker.failure(f"session {session.index}, in {session.call}, has received nothing for "
                                  f"{self.lasts(progress) / S:.0f} s", True)
 
+    def record_holds(self):
+        while True:
+            begin = now()
+            time.sleep(0.1)
+            if now() - begin > HELD_NS:
+                self.holds.append((now(), now() - begin))
+
     def lasts(self, since):
-        """Without the time for which this script did not run, nor perhaps the machine."""
+        """Without the time for which this script did not run: perhaps the machine did not, either."""
         return now() - since - sum(min(length, end - since) for end, length in self.holds if end > since)
 
     # ---- From beginning to end ---------------------------------------------------------------------------------------
@@ -326,7 +335,7 @@ class Chaos:
         end, next_act, last_check = now() + int(seconds * S), now() + S, now()
         while now() < end:
             self.watch()
-            if now() - last_check < HELD_NS:  # or what was held, too, may be about to go on
+            if now() - last_check < HELD_NS:  # after that, workers may have waited for this script, or with it
                 self.check_calls()
             last_check = now()
             for item in [item for item in self.later if item[0] <= now()]:
@@ -335,10 +344,7 @@ class Chaos:
             if now() >= next_act:
                 self.act()
                 next_act = now() + int(self.slowness * self.random.uniform(0.02, 0.4) * S)
-            sleeps_at = now()
             time.sleep(0.01)  # between looks at the board
-            if now() - sleeps_at > HELD_NS:
-                self.holds.append((now(), now() - sleeps_at))
         self.end()
 
     def end(self):

@@ -122,6 +122,7 @@ int main(void) {
     OK(rpma_conn_req_connect(&request, NULL, &server));
     expect(server, RPMA_CONN_ESTABLISHED);
     expect(client, RPMA_CONN_ESTABLISHED);
+    check(latest_number(channel) > latest + TAKEN + 1, "the numbers of the client were taken");
 
     OK(rpma_conn_disconnect(client));
     expect(client, RPMA_CONN_CLOSED);

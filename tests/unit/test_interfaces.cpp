@@ -3,7 +3,6 @@
 #include <net/if.h>
 
 #include <algorithm>
-#include <array>
 #include <catch2/catch.hpp>
 #include <initializer_list>
 
