@@ -97,6 +97,19 @@ void warn_of_device() noexcept try {
     warn_of_setting("VIADUCT_DEVICE", "the name of a device");
 }
 
+/// The first result of `reach` that is not an error. Lack of resources ends the search.
+template <class Found, class Reach>
+Result<Found> first_reached(std::span<const HostAddress> hosts, Reach reach) noexcept {
+    Status failure(Code::Unreachable, "invalid address");
+    for (const HostAddress& host : hosts) {
+        const Result<Found> found = reach(host);
+        if (found.ok()) return found;
+        failure = found.status();
+        if (failure.code() == Code::NoResources) break;
+    }
+    return failure;
+}
+
 }  // namespace
 
 std::span<backend::Provider* const> providers() noexcept {
@@ -173,14 +186,16 @@ Result<Route> find_route(std::span<const HostAddress> hosts) noexcept {
 }
 
 Result<Route> find_route(std::span<const HostAddress> hosts, backend::Provider& provider) noexcept {
-    Status failure(Code::Unreachable, "invalid address");
-    for (const HostAddress& host : hosts) {
-        const auto number = provider.route_to(host);
-        if (number.ok()) return Route{{&provider, number.value()}, host};
-        failure = number.status();
-        if (failure.code() == Code::NoResources) break;
-    }
-    return failure;
+    return first_reached<Route>(hosts, [&provider](const HostAddress& host) {
+        return provider.route_to(host).and_then([&](auto number) { return Result(Route{{&provider, number}, host}); });
+    });
+}
+
+Result<HostAddress> find_reachable(std::span<const HostAddress> hosts, backend::Provider& provider) noexcept {
+    return first_reached<HostAddress>(hosts, [&provider](const HostAddress& host) {
+        const Status status = provider.reaches(host);
+        return status.ok() ? Result<HostAddress>(host) : Result<HostAddress>(status);
+    });
 }
 
 }  // namespace viaduct

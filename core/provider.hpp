@@ -63,6 +63,10 @@ VIADUCT_EXPORT Result<Route> find_route(std::span<const HostAddress> hosts) noex
 /// As above, but only through devices of this provider.
 VIADUCT_EXPORT Result<Route> find_route(std::span<const HostAddress> hosts, backend::Provider& provider) noexcept;
 
+/// The first of the hosts that find_route() would reach. Errors as find_route().
+VIADUCT_EXPORT Result<HostAddress> find_reachable(std::span<const HostAddress> hosts,
+                                                  backend::Provider& provider) noexcept;
+
 /// The device of an address of this host: of the first backend that has a device with one of these addresses or,
 /// otherwise, reaches one of them. Errors as find_route().
 VIADUCT_EXPORT Result<DeviceId> find_own_device(std::span<const HostAddress> hosts) noexcept;

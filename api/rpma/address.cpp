@@ -72,9 +72,7 @@ Result<DeviceId> find_device_towards(const char* text) {
 }
 
 Result<HostAddress> find_host(const char* text, backend::Provider& provider) {
-    return addresses_of(text)
-        .and_then([&](const auto& hosts) { return find_route(hosts, provider); })
-        .and_then([](const Route& route) { return Result(route.host); });
+    return addresses_of(text).and_then([&](const auto& hosts) { return find_reachable(hosts, provider); });
 }
 
 Result<Bytes<Address::max_service>> find_service(const char* port) {

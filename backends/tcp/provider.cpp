@@ -95,6 +95,8 @@ public:
                        Code::Unreachable);
     }
 
+    Status reaches(const HostAddress& host) noexcept override { return support::source_for(host).status(); }
+
     Result<std::vector<backend::DeviceSummary>> devices() const noexcept override {
         return support::guarded([]() -> Result<std::vector<backend::DeviceSummary>> { return find_places(); });
     }
