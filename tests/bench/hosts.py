@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator
 
 from bench import APIS, STREAM_WINDOW, free_port, two_cpus
 from harness import (
-    PROBLEMS, Failed, Samples, heading, is_complete, markdown, median, median_ratio, number, parse, pinned, run, server,
-    show_progress, write_page
+    PROBLEMS, Failed, Samples, collect, heading, is_complete, markdown, median, median_ratio, number, parse, pinned,
+    run, server, show_progress, write_page
 )  # fmt: skip
 
 KILOBYTE, MEGABYTE = 1 << 10, 1 << 20
@@ -33,6 +33,7 @@ PEERS = {"TCP": "raw TCP", "UCX": "UCX `tcp`", "tcp": "libfabric `tcp`", "rxm": 
 SECONDS = 0.15  # for each figure of vi-perf; the others make as many messages as take about as long
 IDLE_SECONDS = 2.0
 IDLE_CONNECTIONS = [1, 300]
+ROUND_TRIP_ROUNDS = 5
 
 
 # ---- Networks --------------------------------------------------------------------------------------------------------
@@ -300,7 +301,7 @@ def name_of(network: str, subject: str, row: str) -> str:
     return f"{network} {subject} {row}"
 
 
-def collect(machine: Machine, networks: list[Network], apis: list[str], rounds: int) -> Samples:
+def collect_all(machine: Machine, networks: list[Network], apis: list[str], rounds: int) -> Samples:
     samples: Samples = {}
     for turn in range(1, rounds + 1):
         for network in networks:
@@ -368,10 +369,11 @@ def idle_table(machine: Machine, networks: list[Network], apis: list[str]) -> st
         what = f"wake-ups of `vi-ping` per second, {name}"
         counts = [failing_as_none(functools.partial(idle_wakeups, where, network, api), what) for api in apis]
         rows.append([what, *map(number, counts)])
-    for connections in IDLE_CONNECTIONS:
-        what = f"8 B round trip on one of {connections} open connections, us"
-        time_us = failing_as_none(functools.partial(round_trip_us, machine, connections), what)
-        rows.append([what, *(number(time_us if api == "core" else None) for api in apis)])
+    measures = [(f"8 B round trip on one of {connections} open connections, us",
+                 functools.partial(round_trip_us, machine, connections)) for connections in IDLE_CONNECTIONS]
+    samples = collect(measures, ROUND_TRIP_ROUNDS)
+    for what, _ in measures:
+        rows.append([what, *(number(median(samples, what) if api == "core" else None) for api in apis)])
     return markdown(rows)
 
 
@@ -441,7 +443,7 @@ def main() -> int:
         networks = [loopback()]
         if arguments.backend == "tcp":
             networks.append(stack.enter_context(veth()))
-        samples = collect(machine, networks, apis, arguments.rounds)
+        samples = collect_all(machine, networks, apis, arguments.rounds)
         idle = idle_table(machine, networks, apis) if apis else ""
     title = heading((machine.cpu, machine.peer_cpu), arguments.rounds)
     tables = [table(samples, network.name) for network in networks]

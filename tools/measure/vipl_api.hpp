@@ -87,7 +87,9 @@ private:
         std::uint32_t head = 0;
         std::uint32_t outstanding = 0;
 
+        /// The first one, if none is outstanding: one that has just been used is in the cache.
         VIP_DESCRIPTOR& next() noexcept {
+            if (outstanding == 0) head = 0;
             auto& descriptor = *reinterpret_cast<VIP_DESCRIPTOR*>(descriptors + std::size_t{head} * stride);
             head = head + 1 == depth ? 0 : head + 1;
             return descriptor;
