@@ -10,9 +10,9 @@
 namespace viaduct::loopback {
 
 /// If the consumer's processor is far away, each cache line that it has read must be fetched from there before it is
-/// written again, and once more by the consumer after that. Stores past the caches do neither, and are several times as
-/// fast; but if the processors share a cache, it is faster to stay in it. So both ways are measured now and then
-/// (docs/adr/0033-past-the-caches.md). Not thread-safe.
+/// written again, and once more by the consumer after that. Non-temporal stores avoid both, and are several times as
+/// fast; but if the processors share a cache, ordinary stores are faster. So both are measured now and then
+/// (docs/adr/0033-non-temporal-stores.md). Not thread-safe.
 class AreaCopy {
 public:
     /// As copy_guarded().

@@ -172,7 +172,8 @@ inline constexpr std::uint32_t most_copied_short = 64;
                                       : copy_short(target, source, length);
 }
 
-/// The same, past the caches if that is possible: what is copied is in memory then. The target has to be aligned.
+/// The same with non-temporal stores, where there are any: what is copied is in memory then. The target has to be
+/// aligned.
 inline constexpr std::size_t streaming_alignment = 16;
 #ifdef VIADUCT_GUARDED_COPIES
 bool copy_streaming(std::byte* target, const std::byte* source, std::uint64_t length) noexcept;

@@ -81,7 +81,7 @@ TEST_CASE("guarded_memory: copies to and from what is not there fail") {
     });
 }
 
-TEST_CASE("guarded_memory: copies past the caches are complete, and no longer than they should be") {
+TEST_CASE("guarded_memory: copies with non-temporal stores are complete, and no longer than they should be") {
     std::vector<std::byte> source(3 * page + 1);
     for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i % 251 + 1);
     for (const std::size_t length : lengths)
