@@ -106,9 +106,16 @@ void Connection::was_sent(const FrameHeader& header) noexcept {
 }
 
 bool Connection::send(FrameHeader header, std::span<const std::byte> payload) noexcept {
-    header = complete(header, payload.size());
+    const iovec piece{.iov_base = const_cast<std::byte*>(payload.data()), .iov_len = payload.size()};
+    bool there = true;
+    return send_frame(header, {&piece, payload.empty() ? 0U : 1U}, payload.size(), there);
+}
+
+bool Connection::send_frame(FrameHeader header, std::span<const iovec> payload, std::uint64_t bytes,
+                            bool& there) noexcept {
+    header = complete(header, bytes);
     if (!may_send(header) || !has_room(1)) return false;
-    if (!link_->send(header, payload, *this)) return false;
+    if (link_->send({&header, 1}, payload, *this, there) == 0) return false;
     was_sent(header);
     return true;
 }
@@ -118,11 +125,11 @@ std::optional<std::uint64_t> Connection::send_fragments(FrameHeader header, std:
                                                         bool& there) noexcept {
     there = true;
     if (header.kind == FrameKind::Data && node_.has_served_much() && link_->resume_later(*this)) return std::nullopt;
-    if (left <= most_copied) {
-        std::array<std::byte, most_copied> copy;
-        there = support::gather(sges, moved, copy.data(), left);
+    std::array<iovec, support::max_pieces> pieces;
+    if (left <= fragment_bytes) {
         header.flags |= flags;
-        if (!there || !send(header, std::span(copy).first(left))) return std::nullopt;
+        const std::size_t used = support::to_iovecs(sges, moved, left, pieces);
+        if (!send_frame(header, std::span(pieces).first(used), left, there)) return std::nullopt;
         return left;
     }
     std::array<FrameHeader, fragments_at_once> headers;
@@ -138,7 +145,6 @@ std::optional<std::uint64_t> Connection::send_fragments(FrameHeader header, std:
         bytes += part;
     } while (++count < headers.size() && bytes < left);
     if (count == 0 || !has_room(count)) return std::nullopt;
-    std::array<iovec, support::max_pieces> pieces;
     const std::size_t used = support::to_iovecs(sges, moved, bytes, pieces);
     const std::size_t sent = link_->send(std::span(headers).first(count), std::span(pieces).first(used), *this, there);
     if (sent == 0) return std::nullopt;

@@ -166,6 +166,7 @@ private:
     }
     bool may_send(const FrameHeader& header, std::uint32_t ahead_requests = 0,
                   std::uint64_t ahead_bytes = 0) const noexcept;
+    bool send_frame(FrameHeader header, std::span<const iovec> payload, std::uint64_t bytes, bool& there) noexcept;
     void was_sent(const FrameHeader& header) noexcept;
     FrameHeader complete(FrameHeader header, std::size_t bytes) const noexcept;
     void on_closing(const Closing& closing) noexcept;

@@ -42,12 +42,9 @@ public:
     /// Whether every request has to be refused for lack of resources.
     virtual bool refuses() const noexcept { return false; }
 
-    /// Sends a frame whose payload is small. Returns false if there is no room; then the connection is resumed later
-    /// (Connection::wait_for()). It is resumed, too, if the frame is only kept for now.
-    virtual bool send(const FrameHeader& header, std::span<const std::byte> payload, Connection& sender) noexcept = 0;
-
-    /// The same with frames of any size, whose payload is in the memory of the program. Returns how many were sent.
-    /// `there` is false if the memory is not there, and nothing was sent.
+    /// Sends frames, whose payload may be in the memory of the program. Returns how many were sent; if that is not all
+    /// of them, or if a frame is only kept for now, the connection is resumed later (Connection::wait_for()). `there`:
+    /// set to false if the memory is not there, and nothing was sent.
     virtual std::size_t send(std::span<const FrameHeader> headers, std::span<const iovec> payload, Connection& sender,
                              bool& there) noexcept = 0;
 

@@ -258,13 +258,21 @@ Status Link::go_on() {
 
 // ---- Sending -----------------------------------------------------------------------------------------------------
 
-bool Link::send(const FrameHeader& header, std::span<const std::byte> payload, Connection& sender) noexcept {
+/// Sends a frame of few bytes, or holds it for others to join it.
+bool Link::send_copy(const FrameHeader& header, std::span<const iovec> payload, Connection& sender,
+                     bool& there) noexcept {
     if (out_.size() - out_begin_ >= out_room) {
         sender.wait_for(blocked_);
         return false;
     }
+    const std::size_t before = out_.size();
+    append(header, {});
+    there = append(payload, 0, header.bytes);
+    if (!there) {
+        out_.resize(before);
+        return false;
+    }
     const bool holds = expects_room_ || working_ || (is_request(header.kind) && node_.may_hold(*this));
-    append(header, payload);
     const bool goes = !holds || (!expects_room_ && out_.size() >= most_held);
     if (!goes || !push()) sender.wait_for(blocked_);
     return true;
@@ -272,6 +280,8 @@ bool Link::send(const FrameHeader& header, std::span<const std::byte> payload, C
 
 std::size_t Link::send(std::span<const FrameHeader> headers, std::span<const iovec> payload, Connection& sender,
                        bool& there) noexcept {
+    if (headers.size() == 1 && headers.front().bytes <= software::most_copied)
+        return send_copy(headers.front(), payload, sender, there) ? 1 : 0;
     if (!out_.empty() && (expects_room_ || !push())) {
         sender.wait_for(blocked_);
         return 0;

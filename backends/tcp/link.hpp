@@ -41,8 +41,6 @@ public:
     bool is_connecting() const noexcept override { return state_ == State::Connecting; }
     bool refuses() const noexcept override { return refuses_; }
 
-    bool send(const FrameHeader& header, std::span<const std::byte> payload,
-              software::Connection& sender) noexcept override;
     std::size_t send(std::span<const FrameHeader> headers, std::span<const iovec> payload, software::Connection& sender,
                      bool& there) noexcept override;
     bool resume_later(software::Connection& connection) noexcept override;
@@ -80,6 +78,8 @@ private:
     Status greet();
     void lack_memory() noexcept;
     void break_off() noexcept;
+    bool send_copy(const FrameHeader& header, std::span<const iovec> payload, software::Connection& sender,
+                   bool& there) noexcept;
     void append(const FrameHeader& header, std::span<const std::byte> payload) noexcept;
     bool append(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes) noexcept;
     std::size_t encrypt(std::span<const iovec> pieces, bool& there) noexcept;

@@ -95,10 +95,6 @@ public:
     int fd() const noexcept override { return ends_.in->fd(); }
     bool is_closed() const noexcept override { return closed_; }
 
-    bool send(const FrameHeader& header, std::span<const std::byte> payload, software::Connection&) noexcept override {
-        ends_.out->write(header, payload);
-        return true;
-    }
     std::size_t send(std::span<const FrameHeader> headers, std::span<const iovec> payload, software::Connection&,
                      bool& there) noexcept override {
         std::vector<std::byte> bytes;
