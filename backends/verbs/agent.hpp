@@ -22,7 +22,8 @@ class Agent;
 class Link;
 class Nic;
 
-/// Reasons for rejection that are defined by InfiniBand's connection manager (IBTA, table 108): the status of the event.
+/// Reasons for rejection that are defined by InfiniBand's connection manager (IBTA, table 108): the status of the
+/// event.
 inline constexpr int no_such_service = 8;
 inline constexpr int stale_connection = 10;
 inline constexpr int consumer_refused = 28;
