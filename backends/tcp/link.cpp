@@ -265,13 +265,8 @@ bool Link::send_copy(const FrameHeader& header, std::span<const iovec> payload, 
         sender.wait_for(blocked_);
         return false;
     }
-    const std::size_t before = out_.size();
-    append(header, {});
-    there = append(payload, 0, header.bytes);
-    if (!there) {
-        out_.resize(before);
-        return false;
-    }
+    there = append(header, payload);
+    if (!there) return false;
     const bool holds = expects_room_ || working_ || (is_request(header.kind) && node_.may_hold(*this));
     const bool goes = !holds || (!expects_room_ && out_.size() >= most_held);
     if (!goes || !push()) sender.wait_for(blocked_);
@@ -335,7 +330,8 @@ bool Link::resume_later(Connection& connection) noexcept {
 }
 
 void Link::send_message(const FrameHeader& header, std::span<const std::byte> body) noexcept {
-    append(header, body);
+    const iovec piece{.iov_base = const_cast<std::byte*>(body.data()), .iov_len = body.size()};
+    (void)append(header, {&piece, body.empty() ? 0U : 1U});
     if (out_.size() - out_begin_ > max_untaken) break_off();
     flush();
 }
@@ -351,13 +347,24 @@ void Link::break_off() noexcept {
     shutdown(fd(), SHUT_RDWR);
 }
 
-void Link::append(const FrameHeader& header, std::span<const std::byte> payload) noexcept {
-    const auto* const bytes = reinterpret_cast<const std::byte*>(&header);
-    const Status appended = support::guarded([&] {
-        out_.insert(out_.end(), bytes, bytes + sizeof header);
-        out_.insert(out_.end(), payload.begin(), payload.end());
-    });
-    if (!appended.ok()) lack_memory();
+/// Appends a frame, or returns false if its payload is not there.
+bool Link::append(const FrameHeader& header, std::span<const iovec> payload) noexcept {
+    const std::size_t before = out_.size();
+    if (!support::guarded([&] { out_.resize(before + size_of(header)); }).ok()) {
+        lack_memory();
+        return true;
+    }
+    std::byte* at = out_.data() + before;
+    std::memcpy(at, &header, sizeof header);
+    at += sizeof header;
+    for (const iovec& piece : payload) {
+        if (!copy_guarded(at, static_cast<const std::byte*>(piece.iov_base), piece.iov_len)) {
+            out_.resize(before);
+            return false;
+        }
+        at += piece.iov_len;
+    }
+    return true;
 }
 
 /// Appends a part of the pieces. Memory that has gone since it was looked at is sent as zeros. Returns false then.

@@ -80,7 +80,7 @@ private:
     void break_off() noexcept;
     bool send_copy(const FrameHeader& header, std::span<const iovec> payload, software::Connection& sender,
                    bool& there) noexcept;
-    void append(const FrameHeader& header, std::span<const std::byte> payload) noexcept;
+    bool append(const FrameHeader& header, std::span<const iovec> payload) noexcept;
     bool append(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes) noexcept;
     std::size_t encrypt(std::span<const iovec> pieces, bool& there) noexcept;
     bool push() noexcept;
