@@ -52,6 +52,14 @@ std::shared_ptr<Link> Link::create(Agent& agent, IdOwner id, LinkOwner& owner, c
     return link;
 }
 
+Status Link::renew(std::shared_ptr<Link>& link, Agent& agent, LinkOwner& owner, const Deadline& deadline) {
+    link.reset();
+    auto id = create_id(agent.channel());
+    if (!id.ok()) return id.status();
+    link = create(agent, std::move(*id), owner, deadline);
+    return {};
+}
+
 Link::~Link() {
     agent_.cancel(*this);
     agent_.forget_error(*this);

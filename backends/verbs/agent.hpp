@@ -56,6 +56,9 @@ public:
     /// Throws std::bad_alloc.
     static std::shared_ptr<Link> create(Agent& agent, IdOwner id, LinkOwner& owner,
                                         const Deadline& deadline = Deadline::never());
+
+    /// Replaces the link by one for the owner's next request. Throws std::bad_alloc.
+    static Status renew(std::shared_ptr<Link>& link, Agent& agent, LinkOwner& owner, const Deadline& deadline);
     ~Link() override;
 
     rdma_cm_id* id() const noexcept { return id_.get(); }

@@ -157,15 +157,6 @@ Status Endpoint::ask(const ConnectParameters& parameters) noexcept {
     return rdma_connect(link_->id(), &terms) == 0 ? Status() : Status::from_errno(errno, "rdma_connect");
 }
 
-/// Creates the link for the next request. on_deadline() is called at the deadline.
-Status Endpoint::renew_link(const Deadline& deadline) {
-    link_.reset();
-    auto id = create_id(nic().agent().channel());
-    if (!id.ok()) return id.status();
-    link_ = Link::create(nic().agent(), std::move(*id), *this, deadline);
-    return {};
-}
-
 /// Resolves the route for the next request; on_repetition() continues.
 Status Endpoint::resolve_again() {
     const ConnectParameters& parameters = repetition_->parameters;
@@ -179,7 +170,8 @@ Status Endpoint::resolve_again() {
 /// Called when there is no listener: prepares to repeat the request.
 void Endpoint::pause_request() noexcept {
     repetition_->pausing = true;
-    const Status status = support::guarded([this] { return renew_link(repetition_->retry.next()); });
+    const Status status =
+        support::guarded([this] { return Link::renew(link_, nic().agent(), *this, repetition_->retry.next()); });
     if (!status.ok()) end_attempt(failed_attempt(status));
 }
 
@@ -201,7 +193,7 @@ void Endpoint::replace_stale_queue_pair() noexcept {
     if (status.ok())
         status = support::guarded([this] {
             --repetition_->spare_numbers;
-            const Status renewed = renew_link(repetition_->parameters.deadline);
+            const Status renewed = Link::renew(link_, nic().agent(), *this, repetition_->parameters.deadline);
             return renewed.ok() ? resolve_again() : renewed;
         });
     if (!status.ok()) end_attempt(failed_attempt(status));
@@ -390,12 +382,14 @@ void Endpoint::on_response(const CmEvent& event) noexcept {
 
 void Endpoint::on_refusal(const CmEvent& event) noexcept {
     const Handshake handshake = decode_refusal(event.private_data.span());
-    const bool no_port = event.type == RDMA_CM_EVENT_REJECTED && event.status == no_such_service;
-    const bool answered = event.type == RDMA_CM_EVENT_REJECTED && event.status == consumer_refused;
-    const bool stale = event.type == RDMA_CM_EVENT_REJECTED && event.status == stale_connection;
+    const auto rejected_as = [&event](int reason) {
+        return event.type == RDMA_CM_EVENT_REJECTED && event.status == reason;
+    };
+    const bool answered = rejected_as(consumer_refused);
+    const bool stale = rejected_as(stale_connection);
     // A peer that refuses a framed request sends a frame. If a process dies with the request pending, no frame is sent.
-    const bool nobody =
-        no_port || (answered && (handshake.kind == Handshake::Kind::NoListener || (framed_ && !handshake.framed)));
+    const bool nobody = rejected_as(no_such_service) ||
+                        (answered && (handshake.kind == Handshake::Kind::NoListener || (framed_ && !handshake.framed)));
     if (handshake.kind == Handshake::Kind::Conflict)
         end_attempt(conflict(compatible(attributes_, handshake.attributes), handshake.attributes));
     else if (stale && (peer_connector_ != nullptr || (repetition_ && repetition_->spare_numbers != 0)))

@@ -97,7 +97,6 @@ private:
     Result<IdOwner> resolve(const ConnectParameters& parameters) const noexcept;
     Status request(const ConnectParameters& parameters, IdOwner id);
     Status ask(const ConnectParameters& parameters) noexcept;
-    Status renew_link(const Deadline& deadline);
     Status resolve_again();
     void pause_request() noexcept;
     void repeat_request() noexcept;

@@ -97,14 +97,8 @@ void PeerConnector::on_refusal(bool nobody) noexcept {
     });
 }
 
-/// Creates an id for the next request, and calls on_deadline() at that time.
-Status PeerConnector::renew_link(const Deadline& deadline) {
-    link_.reset();
-    auto id = create_id(nic_.agent().channel());
-    if (!id.ok()) return id.status();
-    link_ = Link::create(nic_.agent(), std::move(*id), *this, deadline);
-    return {};
-}
+/// For the next request; on_deadline() is called at the deadline.
+Status PeerConnector::renew_link(const Deadline& deadline) { return Link::renew(link_, nic_.agent(), *this, deadline); }
 
 /// Starts a request or a probe: resolves the address, and on_event() continues. If that fails at once, tries again
 /// later.
