@@ -77,8 +77,7 @@ class Chaos:
         links_change = self.links_change and all(worker.backend == "loopback" for worker in self.spared)
         kind = self.random.choices(["kill", "stop", "execute", "leave", "cut", "sever", "spoil"],
                                    [8, 5, 3, 1] + ([1, 0.25, 1] if links_change else [0, 0, 0]))[0]
-        if workers or kind in ("cut", "sever", "spoil"):
-            getattr(self, kind)(self.random.choice(workers) if workers else None)
+        getattr(self, kind)(self.random.choice(workers))
 
     def spare(self):
         session = self.random.choice(self.fleet.sessions)
