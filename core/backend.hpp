@@ -352,7 +352,7 @@ public:
     /// The number of the device through which this host reaches the other host, or itself. Unreachable: there is none.
     virtual Result<std::uint32_t> route_to(const HostAddress& host) noexcept = 0;
 
-    /// Whether there is one, if its number does not matter: that may take longer to find.
+    /// Whether the system has a route to the host, for a device that is open: its number may take longer to find.
     virtual Status reaches(const HostAddress& host) noexcept { return route_to(host).status(); }
 
     /// The devices by number; empty if the machine has none. Opens none of them. Several may have the same name; find()

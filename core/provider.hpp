@@ -63,7 +63,7 @@ VIADUCT_EXPORT Result<Route> find_route(std::span<const HostAddress> hosts) noex
 /// As above, but only through devices of this provider.
 VIADUCT_EXPORT Result<Route> find_route(std::span<const HostAddress> hosts, backend::Provider& provider) noexcept;
 
-/// The first of the hosts that find_route() would reach. Errors as find_route().
+/// The first of the hosts that the provider reaches, for a device that is open. Errors as find_route().
 VIADUCT_EXPORT Result<HostAddress> find_reachable(std::span<const HostAddress> hosts,
                                                   backend::Provider& provider) noexcept;
 

@@ -30,8 +30,8 @@ constexpr unsigned max_rounds_owing = 16;
 /// So many requests go at once, each by a system call, before one is held.
 constexpr unsigned posted_alone = 2;
 
-/// How soon a program that polls steadily comes back. One that did not, twice in `suspicious` times, may have
-/// been waited for, so nothing is held for a while. (Once, it may have been interrupted.)
+/// How soon a program that polls steadily comes back. One that did not, twice in `suspicious` times, may have been
+/// waited for, so nothing is held for a while. (Once, it may have been interrupted.)
 constexpr auto steady = 50us;
 constexpr unsigned suspicious = 16;
 constexpr auto distrust = 100ms;
@@ -125,10 +125,10 @@ bool Node::may_hold(Link& link) noexcept {
 
 void Node::send_held() noexcept {
     if (holding_.empty()) return;
-    if (!held_until_.passed()) {
-        suspicion_ -= std::min(suspicion_, 1U);
-    } else if (std::exchange(suspicion_, suspicious) != 0) {
-        distrusts_until_ = Deadline::after(distrust);
+    if (held_until_.passed()) {
+        if (std::exchange(suspicion_, suspicious) != 0) distrusts_until_ = Deadline::after(distrust);
+    } else if (suspicion_ != 0) {
+        --suspicion_;
     }
     for (std::size_t count = holding_.size(); count != 0 && !holding_.empty(); --count) {
         Link* const link = holding_.back();
