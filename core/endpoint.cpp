@@ -13,8 +13,8 @@
 namespace viaduct {
 namespace {
 
-/// A connection has at most two.
-constexpr std::size_t kept_events = 4;
+/// A connection has at most two, and the next attempt forgets those that were not taken.
+constexpr std::size_t kept_events = 2;
 
 /// Why an endpoint in this state cannot connect.
 const char* why_busy(EndpointState state) noexcept {

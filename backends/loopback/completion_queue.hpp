@@ -27,7 +27,7 @@ using support::Channel;
 class WorkQueue {
 public:
     /// `depth`: the maximum number of outstanding requests.
-    explicit WorkQueue(std::uint32_t depth) noexcept : depth_(depth), room_(std::min(depth, initial_room)) {}
+    explicit WorkQueue(std::uint32_t depth) noexcept : depth_(depth) {}
     virtual void progress() noexcept = 0;
 
     /// Takes a completion for CompletionQueue::poll_one() if no completion is queued and there is no other work queue.
@@ -69,7 +69,6 @@ protected:
         room_ = static_cast<std::uint32_t>(std::min<std::size_t>(depth_, requests));
     }
 
-    static constexpr std::uint32_t initial_room = 16;  // without set_room()
     friend class CompletionQueue;
     [[gnu::always_inline]] void count_posted() noexcept { add_alone(outstanding_, std::uint32_t{1}); }
     [[gnu::always_inline]] void count_polled(std::uint32_t count = 1) noexcept { subtract_alone(outstanding_, count); }
@@ -90,7 +89,7 @@ protected:
 
 private:
     const std::uint32_t depth_;
-    std::uint32_t room_;                         // outstanding requests for which there is memory; at most depth_
+    std::uint32_t room_ = 0;                     // outstanding requests for which there is memory; at most depth_
     std::atomic<std::uint32_t> outstanding_{0};  // written with the lock held
     bool busy_ = false;                          // polled one by one, although the completion queue is oversubscribed
     bool revisited_ = false;                     // visited now and then by an oversubscribed completion queue

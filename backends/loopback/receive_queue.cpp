@@ -29,6 +29,7 @@ ReceiveQueue::ReceiveQueue(Endpoint& endpoint, std::uint64_t endpoint_context, C
       completions_(completions),
       endpoint_context_(endpoint_context),
       shared_(shared) {
+    set_room(entries_.capacity());
     if (shared_ != nullptr) shared_->join(member_);
 }
 

@@ -40,7 +40,9 @@ struct SendProgress {
 class SendQueue final : public WorkQueue, private support::SendOrder<SendQueue, SendProgress> {
 public:
     SendQueue(Endpoint& endpoint, std::uint64_t endpoint_context, CompletionQueue& completions, std::uint32_t depth)
-        : WorkQueue(depth), endpoint_(endpoint), completions_(completions), endpoint_context_(endpoint_context) {}
+        : WorkQueue(depth), endpoint_(endpoint), completions_(completions), endpoint_context_(endpoint_context) {
+        set_room(executed_.capacity());
+    }
 
     CompletionQueue& completions() noexcept { return completions_; }
     BiasedLock& lock() const noexcept VIADUCT_RETURNS_LOCK(completions_.lock()) { return completions_.lock(); }

@@ -139,7 +139,7 @@ protected:
         while (!entries_.empty()) complete_front({}, CompletionCode::Flushed);
     }
 
-    Fifo<Receive> entries_{16};  // with a shared queue: the receive of the message that is being received
+    Fifo<Receive> entries_{4};  // with a shared queue: the receive of the message that is being received
     Counter posted_;
     Counter posted_bytes_;
     std::uint64_t moved_ = 0;  // bytes of the message that have arrived

@@ -216,8 +216,8 @@ protected:
     }
 
     Counter refusals_;
-    Fifo<Operation> entries_;          // not executed yet
-    Fifo<ExecutedSend> executed_{16};  // before those; has room for all that is outstanding
+    Fifo<Operation> entries_;         // not executed yet
+    Fifo<ExecutedSend> executed_{4};  // before those; has room for all that is outstanding
     bool draining_ = false;
 
 private:

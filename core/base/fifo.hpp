@@ -53,7 +53,7 @@ public:
     void pop(std::size_t count = 1) noexcept { begin_ += count; }
 
 private:
-    static constexpr std::size_t smallest = 16;
+    static constexpr std::size_t smallest = 4;
 
     [[gnu::noinline]] bool grow(std::size_t size) noexcept {
         static_assert(std::is_nothrow_default_constructible_v<T> && std::is_nothrow_move_assignable_v<T>);
