@@ -207,7 +207,7 @@ DAT_RETURN Ep::disconnect(DAT_CLOSE_FLAGS flags) noexcept {
         if (progress_ == Progress::Connected) progress_ = Progress::Disconnecting;
     }
     switch (state()) {
-        case EndpointState::Disconnected: return success;
+        case EndpointState::Disconnected: settle(); return success;
         case EndpointState::Unconnected:
         case EndpointState::Reserved:
         case EndpointState::TentativePending: return wrong_state();

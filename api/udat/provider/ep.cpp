@@ -318,7 +318,7 @@ DAT_RETURN Ep::reset() noexcept {
 void Ep::query(DAT_EP_PARAM_MASK mask, DAT_EP_PARAM& param) noexcept {
     const auto wants = [mask](DAT_EP_PARAM_MASK field) { return (mask & field) != 0; };
     if (wants(DAT_EP_FIELD_IA_HANDLE)) param.ia_handle = ia().number();
-    if (wants(DAT_EP_FIELD_EP_STATE)) param.ep_state = dat_state().value;
+    if (wants(DAT_EP_FIELD_EP_STATE)) param.ep_state = settled_state();
     if (wants(DAT_EP_FIELD_COMM)) param.comm = comm_;
     if (wants(DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR)) param.local_ia_address_ptr = ia().address();
     if (wants(DAT_EP_FIELD_LOCAL_PORT_QUAL)) param.local_port_qual = local_port_;
@@ -479,8 +479,7 @@ DAT_RETURN calls::ep_modify(Ep& endpoint, DAT_EP_PARAM_MASK mask, const DAT_EP_P
 }
 
 DAT_RETURN calls::ep_get_status(Ep& endpoint, DAT_EP_STATE* state, DAT_BOOLEAN* recv_idle, DAT_BOOLEAN* request_idle) {
-    const DAT_EP_STATE seen = endpoint.dat_state().value;  // if the program sees a failure, it has been settled
-    endpoint.settle_if_failed();
+    const DAT_EP_STATE seen = endpoint.settled_state();
     if (state != nullptr) *state = seen;
     if (recv_idle != nullptr) *recv_idle = endpoint.idle(QueueKind::Receive) ? DAT_TRUE : DAT_FALSE;
     if (request_idle != nullptr) *request_idle = endpoint.idle(QueueKind::Send) ? DAT_TRUE : DAT_FALSE;

@@ -73,7 +73,7 @@ public:
     DAT_COUNT outstanding(QueueKind queue) const noexcept;
     /// The number of receives that have not completed, or DAT_VALUE_UNKNOWN: those of a shared queue are not counted
     /// per endpoint.
-    DAT_COUNT incomplete_receives() const noexcept;
+    DAT_COUNT incomplete_receives() noexcept;
     bool idle(QueueKind queue) const noexcept { return outstanding(queue) == 0; }
 
     /// Reports whether a dispatcher may still have completions of this endpoint. Receives of a shared queue are not
@@ -120,6 +120,12 @@ public:
     [[gnu::cold, gnu::noinline]] void settle() noexcept;
     void settle_if_failed() noexcept {
         if (state() == EndpointState::Disconnected) settle();
+    }
+    /// Returns the state. If it tells of a failure, that has been settled.
+    DAT_EP_STATE settled_state() noexcept {
+        const DAT_EP_STATE seen = dat_state().value;
+        settle_if_failed();
+        return seen;
     }
 
     // Data transfers: see api/udat/provider/transfer.cpp. Simple requests are posted directly. post_any() and

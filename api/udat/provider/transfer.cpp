@@ -75,7 +75,8 @@ DAT_COUNT Ep::outstanding(QueueKind queue) const noexcept {
     return static_cast<DAT_COUNT>(endpoint_->outstanding(queue));
 }
 
-DAT_COUNT Ep::incomplete_receives() const noexcept {
+DAT_COUNT Ep::incomplete_receives() noexcept {
+    settle_if_failed();
     if (srq_ || (recv_evd_ && !recv_evd_->collect_all())) return DAT_VALUE_UNKNOWN;
     return outstanding(QueueKind::Receive);
 }

@@ -471,3 +471,36 @@ TEST(ep_connect__receives_are_flushed_when_it_fails) {
     CHECK_OK(post(client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 2}));
     EXPECT_DTO(client, RECV, 2, DAT_DTO_ERR_FLUSHED);
 }
+
+/* The same for a program that learns of the failure by another call. */
+static void expect_flushed_when_seen(int (*sees_failure)(DAT_EP_HANDLE ep)) {
+    Pair pair = open_pair_here((Options){0});
+    Side *client = pair.client;
+    CHECK_OK(dat_psp_free(pair.server->psp));
+    pair.server->psp = DAT_HANDLE_NULL;
+    CHECK_OK(post(client, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = 1}));
+    CHECK_OK(connect_to(client, pair.server, NULL, 0));
+    while (!sees_failure(client->ep)) continue;
+    EXPECT_DTO(client, RECV, 1, DAT_DTO_ERR_FLUSHED);
+}
+
+static int is_disconnected_by_query(DAT_EP_HANDLE ep) {
+    DAT_EP_PARAM param;
+    CHECK_OK(dat_ep_query(ep, DAT_EP_FIELD_EP_STATE, &param));
+    return param.ep_state == DAT_EP_STATE_DISCONNECTED;
+}
+
+static int has_no_receives(DAT_EP_HANDLE ep) {
+    DAT_COUNT receives = 0;
+    DAT_COUNT span = 0;
+    CHECK_OK(dat_ep_recv_query(ep, &receives, &span));
+    return receives == 0;
+}
+
+TEST(ep_connect__receives_are_flushed_when_a_query_tells_of_the_failure) {
+    expect_flushed_when_seen(is_disconnected_by_query);
+}
+
+TEST(ep_connect__receives_are_flushed_when_a_query_for_receives_sees_the_failure) {
+    expect_flushed_when_seen(has_no_receives);
+}
