@@ -69,7 +69,7 @@ public:
     }
 
     /// Like try_take(), but waits for the outcome of the request with this number; it has its own deadline.
-    /// InvalidState: another one has begun. WouldBlock: the wait was interrupted.
+    /// InvalidState: it was abandoned. WouldBlock: the wait was interrupted.
     Result<ConnectionEvent> wait(Model model, std::uint64_t number, EventPoller& poller) {
         const auto settled = [this, model, number]() VIADUCT_REQUIRES(mutex_) {
             return phase_ != Phase::Pending || number_ != number || model_ != model;
@@ -84,7 +84,7 @@ public:
                 const CancellationPoint here;
                 changed_.wait(mutex_, next_look(Deadline::never()), settled);
             }
-            if (number_ != number) return no_request();
+            if (number_ != number || phase_ == Phase::None) return abandoned();
             if (settled()) return take(model);
             lock.unlock();
             if (interrupted())
@@ -97,6 +97,7 @@ private:
     enum class Phase : std::uint8_t { None, Pending, Settled };
 
     static Status no_request() noexcept { return {Code::InvalidState, "no connection request"}; }
+    static Status abandoned() noexcept { return {Code::InvalidState, "another call has ended the connection request"}; }
 
     Result<ConnectionEvent> take(Model model) VIADUCT_REQUIRES(mutex_) {
         if (phase_ == Phase::None || model_ != model) return no_request();

@@ -19,16 +19,13 @@ Ptag* find_ptag(const Nic& nic, VIP_PROTECTION_HANDLE handle) noexcept {
 /// `attributes` must not be null.
 VIP_RETURN on_region(VIP_NIC_HANDLE handle, const void* address, VIP_MEM_HANDLE memory, const void* attributes,
                      auto&& body, const Call& call = {}) {
-    const auto check_and_run = [&] {
-        Nic* nic = resolve<Nic>(handle);
-        MemoryRegion* region = nic == nullptr ? nullptr : nic->regions.find(memory);
-        if (!failure::require({{region != nullptr && region->address() == address,
-                                "no region with that handle begins at the address"},
-                               {attributes != nullptr, "MemAttribs is NULL"}}))
-            return VIP_INVALID_PARAMETER;
-        return body(*nic, *region);
+    const auto find_and_run = [&](Nic& nic) {
+        MemoryRegion* region = nic.regions.find(memory);
+        if (region == nullptr || region->address() != address)
+            return failed(VIP_INVALID_PARAMETER, "no region with that handle begins at the address");
+        return body(nic, *region);
     };
-    return Entry::run(handle, check_and_run, call);
+    return Entry::on<Nic>(handle, {{attributes != nullptr, "MemAttribs is NULL"}}, find_and_run, call);
 }
 
 Access access_of(const VIP_MEM_ATTRIBUTES& attributes) noexcept {
@@ -53,14 +50,11 @@ VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE* PtagHa
 }
 
 VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE PtagHandle) {
-    return Entry::run(NicHandle, [&] {
-        Nic* nic = resolve<Nic>(NicHandle);
-        Ptag* ptag = nic == nullptr ? nullptr : find_ptag(*nic, PtagHandle);
-        if (!failure::require({{ptag != nullptr, "PtagHandle is not a protection tag of this NIC"}}))
-            return VIP_INVALID_PARAMETER;
-        if (ptag->domain()->in_use())  // NOLINT: require() has checked it
-            return failed(VIP_ERROR_RESOURCE, "a VI or a region uses the protection tag");
-        return nic->destroy_ptag(*ptag) ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+    return Entry::on<Nic>(NicHandle, {}, [&](Nic& nic) {
+        Ptag* ptag = find_ptag(nic, PtagHandle);
+        if (ptag == nullptr) return failed(VIP_INVALID_PARAMETER, "PtagHandle is not a protection tag of this NIC");
+        if (ptag->domain()->in_use()) return failed(VIP_ERROR_RESOURCE, "a VI or a region uses the protection tag");
+        return nic.destroy_ptag(*ptag) ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
     });
 }
 
@@ -77,7 +71,7 @@ VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VI
             if (ptag == nullptr) return failed(VIP_INVALID_PTAG, "Ptag is not a protection tag of this NIC");
             if (Length > nic.attributes().max_region_bytes)
                 return failed(VIP_ERROR_RESOURCE,
-                              explain("%lu bytes asked for, MaxRegisterBytes is %llu", Length,
+                              explain("%lu bytes asked for, MaxRegisterBlockBytes is %llu", Length,
                                       static_cast<unsigned long long>(nic.attributes().max_region_bytes)));
             auto region = MemoryRegion::create(ptag->domain(), VirtualAddress, Length, access_of(*MemAttribs));
             if (!region.ok()) return to_return(region.status());

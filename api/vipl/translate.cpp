@@ -92,6 +92,16 @@ VIP_VI_STATE to_vi_state(EndpointState state) noexcept {
     return VIP_STATE_ERROR;
 }
 
+const char* state_name(VIP_VI_STATE state) noexcept {
+    switch (state) {
+        case VIP_STATE_IDLE: return "VIP_STATE_IDLE";
+        case VIP_STATE_CONNECTED: return "VIP_STATE_CONNECTED";
+        case VIP_STATE_CONNECT_PENDING: return "VIP_STATE_CONNECT_PENDING";
+        case VIP_STATE_ERROR: break;
+    }
+    return "VIP_STATE_ERROR";
+}
+
 VIP_ERROR_CODE to_error_code(AsyncEventKind kind) noexcept {
     switch (kind) {
         case AsyncEventKind::ReceiveQueueEmpty: return VIP_ERROR_RECVQ_EMPTY;

@@ -25,6 +25,9 @@ VIP_RETURN to_return(const ConnectionEvent& event) noexcept;
 
 VIP_VI_STATE to_vi_state(EndpointState state) noexcept;
 
+/// The name of a state, as programs write it.
+const char* state_name(VIP_VI_STATE state) noexcept;
+
 /// The bits of a descriptor's status (guide, section 5.2).
 constexpr Named<VIP_UINT32> to_status_bit(CompletionCode code) noexcept {
     switch (code) {

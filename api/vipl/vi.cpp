@@ -158,8 +158,11 @@ bool Vi::uses(VIP_CQ_HANDLE cq) const noexcept {
            (receive_.cq() != nullptr && receive_.cq()->handle() == cq);
 }
 
-bool Vi::destroyable() const noexcept {
-    return endpoint_->state() == EndpointState::Unconnected && send_.empty() && receive_.empty();
+VIP_RETURN Vi::check_destroyable() const noexcept {
+    if (endpoint_->state() != EndpointState::Unconnected) return not_idle();
+    if (!send_.empty() || !receive_.empty())
+        return failed(VIP_INVALID_STATE, "the VI has descriptors that VipSendDone and VipRecvDone have not returned");
+    return VIP_SUCCESS;
 }
 
 /// Reports whether a descriptor with up to two segments may be read: it is aligned and in memory with the VI's
@@ -302,7 +305,9 @@ VIP_RETURN Vi::not_posted(const Status& status, VIP_DESCRIPTOR* descriptor, Queu
 }
 
 VIP_RETURN Vi::not_idle() const noexcept {
-    return failed(VIP_INVALID_STATE, explain("the VI is %s, not idle", to_string(endpoint_->state())));
+    const char* const name = state_name(to_vi_state(endpoint_->state()));
+    return failed(VIP_INVALID_STATE,
+                  explain("the VI is in the state %s, not VIP_STATE_IDLE; call VipDisconnect", name));
 }
 
 VIP_RETURN Vi::connect(const ConnectParameters& parameters, std::uint64_t& number) noexcept {
@@ -445,8 +450,7 @@ VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttribs, V
 
 VIP_RETURN VipDestroyVi(VIP_VI_HANDLE ViHandle) {
     return Entry::on<Vi>(ViHandle, {}, [&](Vi& vi) {
-        if (!vi.destroyable())
-            return failed(VIP_INVALID_STATE, "the VI is connected or has descriptors that were not taken");
+        if (const VIP_RETURN result = vi.check_destroyable(); result != VIP_SUCCESS) return result;
         return vi.nic().vis.remove(vi) != nullptr ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
     });
 }

@@ -37,8 +37,8 @@ public:
     VIP_RETURN set_attributes(const VIP_VI_ATTRIBUTES& attributes);
     VIP_VI_ATTRIBUTES attributes() const;
 
-    /// Returns true if the VI is Idle and its queues are empty.
-    bool destroyable() const noexcept;
+    /// VIP_INVALID_STATE: the VI is not Idle, or its queues are not empty.
+    VIP_RETURN check_destroyable() const noexcept;
 
     /// Posts a send or a receive. The descriptor may be any pointer.
     template <class Request>
