@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <new>
 #include <sstream>
+#include <system_error>
 
 #include "api/vipl/nic.hpp"
 #include "api/vipl/translate.hpp"
@@ -115,8 +117,11 @@ std::shared_ptr<const NameService> NameService::of_system(const DeviceId& nic, c
 }
 
 std::shared_ptr<const NameService> NameService::of_file(const std::string& path, const DeviceAttributes& attributes) {
+    errno = ENOMEM;
     std::ifstream file(path);
-    if (!file && access(path.c_str(), R_OK) == 0) throw std::bad_alloc();  // the file is readable, so memory ran out
+    const int error = errno;
+    if (!file && access(path.c_str(), R_OK) == 0)  // the file is readable, so resources ran out
+        throw std::system_error(error, std::generic_category(), path);
     if (!file) return nullptr;
     file.exceptions(std::ios::badbit);  // distinguishes lack of memory from a file that cannot be read
     try {
