@@ -44,7 +44,7 @@ bool Cq::take_one(CqEntry& entry) noexcept {
     return false;
 }
 
-bool Cq::deliver(const Completion& completion, CqEntry& entry) noexcept {
+bool Cq::deliver(Completion& completion, CqEntry& entry) noexcept {
     Vi* vi = resolve_context<Vi>(completion.endpoint_context);
     if (vi == nullptr) return false;
     VIP_DESCRIPTOR* const descriptor = vi->complete(completion);

@@ -58,7 +58,7 @@ private:
 
     /// Move a complete descriptor to its work queue, and make an entry for it. Return false if there is none.
     bool take_one(CqEntry& entry) noexcept VIADUCT_REQUIRES(mutex_);
-    bool deliver(const Completion& completion, CqEntry& entry) noexcept VIADUCT_REQUIRES(mutex_);
+    bool deliver(Completion& completion, CqEntry& entry) noexcept VIADUCT_REQUIRES(mutex_);
     void keep(const CqEntry& entry) noexcept VIADUCT_REQUIRES(mutex_);
     void tell_waiters() noexcept VIADUCT_REQUIRES(mutex_) { left_.set(!entries_.empty()); }
 

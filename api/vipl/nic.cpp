@@ -191,7 +191,9 @@ bool Nic::contain(const VIP_ERROR_DESCRIPTOR& error) noexcept {
     }
     const WaitOn<Vi> call(error.ViHandle, Api::on_signal);
     if (Vi* const vi = call.object(); vi != nullptr) {
-        if (error.ErrorCode == VIP_ERROR_COMP_PROT || error.ErrorCode == VIP_ERROR_CATASTROPHIC) vi->contain_loss();
+        if (error.ErrorCode == VIP_ERROR_COMP_PROT)
+            vi->contain("the memory of a descriptor was deregistered or cannot be written");
+        if (error.ErrorCode == VIP_ERROR_CATASTROPHIC) vi->contain("there was no room for a completion");
         if (error.ErrorCode == unreachable_error) vi->flush_if_unreachable();
     }
     return error.ErrorCode != unreachable_error;

@@ -21,7 +21,7 @@ bool RevokedMemory::contains(const void* address) const noexcept {
 void RevokedMemory::add(std::span<const std::byte> memory) noexcept {
     const LockGuard lock(mutex_);
     ranges_.push_back({begin_of(memory), begin_of(memory) + memory.size()});
-    ranges_in_process.fetch_add(1);
+    DeliveryChecks::add(1);
 }
 
 void RevokedMemory::reserve(std::size_t regions) {
@@ -41,7 +41,7 @@ void RevokedMemory::remove(std::span<const std::byte> memory) noexcept {
         if (after.begin < after.end) ranges_.push_back(after);
     }
     std::erase_if(ranges_, [](const Range& range) { return range.begin >= range.end; });
-    ranges_in_process.fetch_add(ranges_.size() - count);
+    DeliveryChecks::add(ranges_.size() - count);
 }
 
 bool RevokedMemory::empty() const noexcept {
@@ -51,7 +51,7 @@ bool RevokedMemory::empty() const noexcept {
 
 void RevokedMemory::forget_old() noexcept {
     const LockGuard lock(mutex_);
-    ranges_in_process.fetch_sub(std::erase_if(ranges_, [](const Range& range) { return range.old; }));
+    DeliveryChecks::remove(std::erase_if(ranges_, [](const Range& range) { return range.old; }));
     for (Range& range : ranges_) range.old = true;
 }
 

@@ -13,15 +13,26 @@
 
 namespace viaduct::vipl {
 
+/// Counts, in the process, what requires that a completion is checked before its descriptor is written: ranges of
+/// revoked memory, and VIs that have had a catastrophic error.
+class DeliveryChecks {
+public:
+    /// Completions check this first; it costs one load. If revoked memory was registered again, what its owner did to
+    /// it before comes before what the caller does to it.
+    static bool any() noexcept { return count.load(std::memory_order_acquire) != 0; }
+
+    static void add(std::size_t more) noexcept { count.fetch_add(more); }
+    static void remove(std::size_t fewer) noexcept { count.fetch_sub(fewer); }
+
+private:
+    static inline std::atomic<std::size_t> count{0};
+};
+
 /// Deregistered memory that contained descriptors. Thread-safe. Almost always empty: a range is kept only if the region
 /// contained descriptors and work is outstanding.
 class RevokedMemory {
 public:
-    ~RevokedMemory() { ranges_in_process.fetch_sub(ranges_.size()); }
-
-    /// Reports whether any NIC of the process has such memory. Completions check this first; it costs one load. If the
-    /// memory was registered again, what its owner did to it before comes before what the caller does to it.
-    static bool any() noexcept { return ranges_in_process.load(std::memory_order_acquire) != 0; }
+    ~RevokedMemory() { DeliveryChecks::remove(ranges_.size()); }
 
     bool contains(const void* address) const noexcept;
 
@@ -43,8 +54,6 @@ private:
         std::uintptr_t end;
         bool old = false;
     };
-
-    static inline std::atomic<std::size_t> ranges_in_process{0};
 
     mutable Mutex mutex_;
     std::vector<Range> ranges_ VIADUCT_GUARDED_BY(mutex_);

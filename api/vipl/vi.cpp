@@ -122,6 +122,8 @@ void Vi::end_handlers() noexcept {
 Vi::~Vi() {
     end_calls();
     end_handlers();
+    endpoint_.reset();  // observes completions until then
+    end_error();
 }
 
 VIP_RETURN Vi::set_attributes(const VIP_VI_ATTRIBUTES& attributes) {
@@ -315,7 +317,7 @@ VIP_RETURN Vi::connect(const ConnectParameters& parameters, std::uint64_t& numbe
     if (endpoint_->state() != EndpointState::Unconnected) return not_idle();
     number = attempt.begin(parameters.model);
     if (number == 0) return failed(VIP_INVALID_STATE, "a connection request is in progress");
-    lost_descriptor_ = false;
+    end_error();
     const Status status = endpoint_->connect(parameters);
     if (!status.ok()) attempt.abandon();
     Internals::flush(*endpoint_);
@@ -324,12 +326,24 @@ VIP_RETURN Vi::connect(const ConnectParameters& parameters, std::uint64_t& numbe
 
 void Vi::flush_if_unreachable() noexcept { Internals::flush(*endpoint_); }
 
-void Vi::contain_loss() noexcept {
+bool Vi::begin_error() noexcept {
+    Error none = Error::None;
+    const bool is_first = error_.compare_exchange_strong(none, Error::Begun);
+    if (is_first) DeliveryChecks::add(1);
+    return is_first;
+}
+
+void Vi::end_error() noexcept {
+    if (error_.exchange(Error::None) != Error::None) DeliveryChecks::remove(1);
+}
+
+void Vi::contain(const char* why) noexcept {
     {
         const LockGuard lock(state_mutex_);
-        if (!lost_descriptor_) return;
+        if (error_ != Error::Begun) return;
         break_off();
     }
+    log(LogLevel::Info, "VI %p is in the Error state: %s", handle(), why);
     report_loss();
 }
 
@@ -341,16 +355,18 @@ VIP_RETURN Vi::accept(ConnectionRequest& request) noexcept {
     if (!status.ok() && peer.any_reliable) (void)request.conflict(endpoint_->attributes());
     if (!status.ok()) return to_return(status);
     if (endpoint_->state() != EndpointState::Unconnected) return not_idle();
-    lost_descriptor_ = false;
+    end_error();
     return to_return(endpoint_->accept(request, {}));
 }
 
 void Vi::disconnect() noexcept {
     const LockGuard lock(state_mutex_);
     loss_due_ = false;
+    if (error_ == Error::Over) end_error();
     endpoint_->disconnect();
     loss_due_ = false;  // of a connection that was established meanwhile
-    lost_descriptor_ = false;
+    Error begun = Error::Begun;
+    error_.compare_exchange_strong(begun, Error::Over);
     attempt.abandon();
 }
 
@@ -393,16 +409,28 @@ bool Vi::check_and_deliver(const Completion& completion) noexcept {
     return !lost;
 }
 
+/// Behind a lost descriptor none may succeed.
+bool Vi::flush_or_deliver(Completion& completion) noexcept {
+    if (error_ != Error::None)
+        completion = {.context = completion.context,
+                      .endpoint_context = completion.endpoint_context,
+                      .operation = completion.operation,
+                      .code = CompletionCode::Flushed};
+    return check_and_deliver(completion);
+}
+
 void Vi::lose(VIP_ERROR_CODE code, VIP_DESCRIPTOR* descriptor, CompletedOperation operation) noexcept {
-    if (!lost_descriptor_.exchange(true)) report(code, VIP_RESOURCE_VI, descriptor, to_operation_bits(operation));
+    if (begin_error()) report(code, VIP_RESOURCE_VI, descriptor, to_operation_bits(operation));
 }
 
 /// Descriptors flushed by the destruction of a VI are not written, because the program may have freed their memory.
+/// Those that flush_or_deliver() will flush are left to it.
 bool Vi::on_completion(const Completion& completion) noexcept {
-    if (!RevokedMemory::any() && completion.code != CompletionCode::Flushed && write_back(completion)) [[likely]]
+    if (!DeliveryChecks::any() && completion.code != CompletionCode::Flushed && write_back(completion)) [[likely]]
         return true;
     Vi* vi = resolve_context<Vi>(completion.endpoint_context);
-    return vi != nullptr && vi->deliver(completion);
+    return vi != nullptr && (vi->error_ == Error::None || completion.code == CompletionCode::Flushed) &&
+           vi->check_and_deliver(completion);
 }
 
 void Vi::report_loss() noexcept {

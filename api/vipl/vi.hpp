@@ -53,7 +53,7 @@ public:
     ConnectAttempt attempt;
 
     /// Returns the descriptor of a polled completion with its outcome, or null if the descriptor is lost.
-    VIP_DESCRIPTOR* complete(const Completion& completion) noexcept {
+    VIP_DESCRIPTOR* complete(Completion& completion) noexcept {
         return completion.observed || deliver(completion) ? descriptor_of(completion) : nullptr;
     }
 
@@ -61,17 +61,28 @@ public:
     /// making a call.
     static bool on_completion(const Completion& completion) noexcept;
 
-    /// Moves the VI to the Error state after an error that makes its queues unusable (guide, section 6.3.1).
+    /// Begins a catastrophic error (guide, section 6.3.1): what completes from now on is flushed. Returns false if
+    /// there has been one in the present connection. May be called with locks of the backend held.
+    bool begin_error() noexcept;
+    /// Moves the VI to the Error state, unless it was disconnected since the error began..
+    void contain(const char* why) noexcept;
+
+    /// Moves the VI to the Error state after another error that makes its queues unusable.
     void fail() noexcept;
 
-    /// Reports once that a descriptor of the present connection is lost.
+    /// Begins and reports such an error because a descriptor is lost.
     void lose(VIP_ERROR_CODE code, VIP_DESCRIPTOR* descriptor, CompletedOperation operation) noexcept;
-    /// As fail(), if one is lost.
-    void contain_loss() noexcept;
 
     std::atomic<VIP_PVOID> user_data{nullptr};
 
 private:
+    /// Whether the VI has had a catastrophic error, which is reported once.
+    enum class Error : std::uint8_t {
+        None,
+        Begun,
+        Over,  // the program has disconnected the VI since; what had completed behind the error is flushed
+    };
+
     Vi(Nic& nic, std::shared_ptr<CompletionQueue> send_queue, std::shared_ptr<CompletionQueue> receive_queue,
        Cq* send_cq, Cq* receive_cq);
     void on_connection_event(const ConnectionEvent& event) noexcept override;
@@ -97,11 +108,13 @@ private:
     [[gnu::noinline, gnu::cold]] VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor,
                                                        QueueKind queue) noexcept;
     void break_off() noexcept;
+    void end_error() noexcept;
 
     /// Writes the outcome into the descriptor. Returns false if the descriptor is lost.
-    bool deliver(const Completion& completion) noexcept {
-        return (!RevokedMemory::any() && write_back(completion)) || check_and_deliver(completion);
+    bool deliver(Completion& completion) noexcept {
+        return (!DeliveryChecks::any() && write_back(completion)) || flush_or_deliver(completion);
     }
+    [[gnu::noinline, gnu::cold]] bool flush_or_deliver(Completion& completion) noexcept;
     [[gnu::noinline, gnu::cold]] bool check_and_deliver(const Completion& completion) noexcept;
     void report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor,
                 VIP_ULONG operation) noexcept;
@@ -117,9 +130,9 @@ private:
     std::atomic<const ProtectionDomain*> domain_{nullptr};
     std::atomic<std::uint32_t> max_transfer_bytes_{0};
     std::atomic<bool> reliable_{false};
-    std::atomic<bool> loss_due_{false};         // the end of the connection has yet to be reported, once
-    std::atomic<bool> lost_descriptor_{false};  // of the present connection; reported once
-    std::unique_ptr<Endpoint> endpoint_;        // last, because its observer and queues must outlive it
+    std::atomic<bool> loss_due_{false};  // the end of the connection has yet to be reported, once
+    std::atomic<Error> error_{Error::None};
+    std::unique_ptr<Endpoint> endpoint_;  // last, because its observer and queues must outlive it
 };
 
 }  // namespace viaduct::vipl

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Descriptors whose memory is de-registered while they are posted (guide, section 3.8.1, Completion Protection Error),
- * or cannot be written although it is registered.
+ * or cannot be written although it is registered; and what becomes of the other descriptors and of the connection.
  *
  * Nothing is written where they were, whether it is still mapped or not. The error comes by itself; over devices that
  * complete work by themselves, with the next call that looks for completions.
@@ -266,7 +266,7 @@ TEST(deregistered_while_attributes_change) {
     CHECK(pthread_join(thread, NULL) == 0);
 }
 
-/* ---- Another connection ------------------------------------------------------------------------------------------ */
+/* ---- While errors wait to be told -------------------------------------------------------------------------------- */
 
 static sem_t reported, let_go;
 static VIP_ERROR_CODE code;
@@ -283,15 +283,55 @@ static void expect_stop(VIP_ERROR_CODE expected) {
     CHECK_EQ(code, expected);
 }
 
-/* While errors wait to be told, the VI is connected anew. That of the old connection does not end the new one. */
-TEST(an_error_that_outlives_the_connection) {
-    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+/* The handler is busy with an error of another VI of this NIC. */
+static void hold_errors(Endpoint *end) {
     VIP_VI_HANDLE other;
     CHECK(sem_init(&reported, 0, 0) == 0 && sem_init(&let_go, 0, 0) == 0);
-    CHECK_RC(VipErrorCallback(pair.client->nic, NULL, stop_at_error), VIP_SUCCESS);
-    CHECK_RC(VipCreateVi(pair.client->nic, &pair.client->attribs, NULL, NULL, &other), VIP_SUCCESS);
-    CHECK_RC(VipPostRecv(other, recv_descriptor(pair.client, 1), 0), VIP_SUCCESS);
+    CHECK_RC(VipErrorCallback(end->nic, NULL, stop_at_error), VIP_SUCCESS);
+    CHECK_RC(VipCreateVi(end->nic, &end->attribs, NULL, NULL, &other), VIP_SUCCESS);
+    CHECK_RC(VipPostRecv(other, recv_descriptor(end, SLOTS - 1), 0), VIP_SUCCESS);
     expect_stop(VIP_ERROR_POST_DESC);
+}
+
+/* And then learns of the next one. */
+static void release_errors(VIP_ERROR_CODE expected) {
+    CHECK(sem_post(&let_go) == 0);
+    expect_stop(expected);
+    CHECK(sem_post(&let_go) == 0);
+}
+
+/* What completes behind a lost receive must not succeed: a program would take it for the message that follows. */
+static void messages_behind_a_lost_one(VIP_RELIABILITY_LEVEL level, bool disconnects) {
+    enum { COUNT = 4 };
+    Pair pair = connected_pair(level);
+    hold_errors(pair.client);
+    Alone alone = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(0), MESSAGE));
+    CHECK_RC(VipPostRecv(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
+    for (int slot = 1; slot < COUNT; ++slot) post_simple_recv(pair.client, slot, MESSAGE);
+    lose(pair.client, &alone, DEREGISTERED);
+    for (int slot = 0; slot < COUNT; ++slot) post_simple_send(pair.server, slot, MESSAGE);
+    for (int slot = 0; slot < COUNT; ++slot) EXPECT_SEND(pair.server, slot, SENT);
+    if (disconnects) CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
+    for (int slot = 1; slot < COUNT; ++slot) {
+        Completion completion = EXPECT_RECV(pair.client, slot, RECEIVED | FLUSHED);
+        CHECK_EQ(completion.length, 0);
+    }
+    CHECK_RC(recv_done(pair.client).rc, VIP_DESCRIPTOR_ERROR); /* the queue is empty */
+    release_errors(VIP_ERROR_COMP_PROT);
+    CHECK_EQ(state_of(pair.client), disconnects ? VIP_STATE_IDLE : VIP_STATE_ERROR);
+    check_untouched(&alone, DEREGISTERED);
+}
+
+#define EACH_LEVEL(name, reliability)                                                             \
+    TEST(messages_behind_a_lost_one_##name) { messages_behind_a_lost_one((reliability), false); } \
+    TEST(disconnect_behind_a_lost_one_##name) { messages_behind_a_lost_one((reliability), true); }
+EACH_LEVEL(reliable_delivery, VIP_SERVICE_RELIABLE_DELIVERY)
+EACH_LEVEL(reliable_reception, VIP_SERVICE_RELIABLE_RECEPTION)
+
+/* The VI is connected anew. The error of the old connection does not end the new one. */
+TEST(an_error_that_outlives_the_connection) {
+    Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    hold_errors(pair.client);
     Alone alone = descriptor_alone(pair.client, recv_work(pair.client, RECV_AT(0), MESSAGE));
     CHECK_RC(VipPostRecv(pair.client->vi, alone.descriptor, alone.handle), VIP_SUCCESS);
     lose(pair.client, &alone, DEREGISTERED);
@@ -300,9 +340,7 @@ TEST(an_error_that_outlives_the_connection) {
     await_error(pair.server, VIP_ERROR_CONN_LOST);
     CHECK_RC(disconnect(pair.server), VIP_SUCCESS);
     pair_connect(&pair);
-    CHECK(sem_post(&let_go) == 0);
-    expect_stop(VIP_ERROR_COMP_PROT);
-    CHECK(sem_post(&let_go) == 0);
+    release_errors(VIP_ERROR_COMP_PROT);
     check_untouched(&alone, DEREGISTERED);
     post_simple_recv(pair.server, 0, MESSAGE);
     post_simple_send(pair.client, 0, MESSAGE);
