@@ -10,6 +10,7 @@
 #include "core/base/waiting.hpp"
 #include "core/explain.hpp"
 #include "core/frontend.hpp"
+#include "core/log.hpp"
 
 namespace viaduct::vipl {
 
@@ -18,8 +19,8 @@ Cq::Cq(Nic& nic, std::uint32_t capacity) : nic_(nic), capacity_(capacity), entri
 Result<std::unique_ptr<Cq>> Cq::create(Nic& nic, std::uint32_t capacity) {
     std::unique_ptr<Cq> cq(new Cq(nic, capacity));
     auto queue = Internals::create_queue<CompletionQueue>(
-        nic.device(), CompletionQueueConfig{.capacity = capacity, .context = to_context(cq->handle())},
-        Vi::on_completion, &success_record);
+        nic.device(), CompletionQueueConfig{.capacity = nic.attributes().max_completions}, Vi::on_completion,
+        &success_record);
     if (!queue.ok()) return queue.status();
     cq->queue_ = std::move(*queue);
     cq->notifier_ = std::make_unique<Notifier>(*cq->queue_);
@@ -51,7 +52,7 @@ bool Cq::deliver(Completion& completion, CqEntry& entry) noexcept {
     if (descriptor == nullptr) return false;
     Fifo<Done>& complete = vi->queue(completion.queue()).complete;
     if (!complete.reserve(complete.size() + 1)) {
-        report_overrun();
+        vi->lose(VIP_ERROR_CATASTROPHIC, descriptor, completion.operation);
         return false;
     }
     complete.push({.descriptor = descriptor, .result = result_of(completion)});
@@ -59,12 +60,27 @@ bool Cq::deliver(Completion& completion, CqEntry& entry) noexcept {
     return true;
 }
 
-/// Keeps an entry for a later call.
+/// Keeps an entry for a later call. If there is no room for it, the queue overflows (guide, section 6.3.2).
 void Cq::keep(const CqEntry& entry) noexcept {
-    if (entries_.size() == capacity_)
-        report_overrun();
-    else
+    if (entries_.size() < capacity_)
         entries_.push(entry);
+    else
+        lose(entry);
+}
+
+/// Reported once for the present connections of the VIs that use the queue.
+void Cq::lose(const CqEntry& entry) noexcept {
+    bool is_first = false;
+    nic_.vis.for_each([&](Vi& vi) { is_first = (vi.uses(handle()) && vi.begin_error()) || is_first; });
+    if (!is_first) return;
+    log(LogLevel::Warning,
+        "VIPL: completion queue %p has overflowed: its %zu entries wait for VipCQDone or VipCQWait, and the next one, "
+        "of the %s queue of VI %p, is lost",
+        handle(), capacity_, entry.receive ? "receive" : "send", entry.vi);
+    nic_.errors.report({.NicHandle = nic_.handle(),
+                        .CQHandle = handle(),
+                        .ResourceCode = VIP_RESOURCE_CQ,
+                        .ErrorCode = VIP_ERROR_CATASTROPHIC});
 }
 
 bool Cq::next_entry(CqEntry& entry) noexcept {
@@ -109,12 +125,11 @@ void Cq::notify(VIP_PVOID context, NotifyHandler handler) {
 VIP_RETURN Cq::resize(std::uint32_t capacity) {
     Fifo<CqEntry> resized(capacity);
     const LockGuard lock(mutex_);
-    for (CqEntry entry; take_one(entry);) keep(entry);
+    for (CqEntry entry; entries_.reserve(entries_.size() + 1) && take_one(entry);) entries_.push(entry);
     tell_waiters();
     if (entries_.size() > capacity)
         return failed(VIP_ERROR_RESOURCE, explain("%u entries asked for, but %zu completions wait in the queue",
                                                   capacity, entries_.size()));
-    if (const Status status = queue_->resize(capacity); !status.ok()) return to_return(status);
     for (; !entries_.empty(); entries_.pop()) resized.push(entries_.front());
     entries_ = std::move(resized);
     capacity_ = capacity;
@@ -139,14 +154,6 @@ VIP_RETURN Cq::done(WorkQueue& queue, VIP_DESCRIPTOR** descriptor) noexcept {
 bool Cq::empty(const WorkQueue& queue) noexcept {
     const LockGuard lock(mutex_);
     return queue.complete.empty() && queue.outstanding() == 0;
-}
-
-void Cq::report_overrun() noexcept {
-    if (overrun_.exchange(true)) return;
-    nic_.errors.report({.NicHandle = nic_.handle(),
-                        .CQHandle = handle(),
-                        .ResourceCode = VIP_RESOURCE_CQ,
-                        .ErrorCode = VIP_ERROR_CATASTROPHIC});
 }
 
 }  // namespace viaduct::vipl

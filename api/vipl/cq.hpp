@@ -2,7 +2,6 @@
 // Completion queues (guide, sections 3.5.7, 3.5.8, 3.5.11 and 3.6).
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 #include "api/vipl/handles.hpp"
@@ -23,7 +22,8 @@ struct CqEntry {
     bool receive = false;
 };
 
-/// Distributes the completions of the core's queue to the work queues and keeps an entry for each.
+/// Distributes the completions of the core's queue to the work queues, and keeps an entry for each descriptor that is
+/// taken before its entry. Only these have the limit that the program asked for; the core's queue has the largest size.
 class Cq final : public WithHandle<Cq, 3> {
 public:
     static constexpr const char* invalid_handle = no_cq;
@@ -50,9 +50,6 @@ public:
     [[gnu::noinline]] VIP_RETURN done(WorkQueue& queue, VIP_DESCRIPTOR** descriptor) noexcept;
     bool empty(const WorkQueue& queue) noexcept;
 
-    /// Reports once that entries were lost (guide, section 6.3.2).
-    void report_overrun() noexcept;
-
 private:
     Cq(Nic& nic, std::uint32_t capacity);
 
@@ -60,6 +57,7 @@ private:
     bool take_one(CqEntry& entry) noexcept VIADUCT_REQUIRES(mutex_);
     bool deliver(Completion& completion, CqEntry& entry) noexcept VIADUCT_REQUIRES(mutex_);
     void keep(const CqEntry& entry) noexcept VIADUCT_REQUIRES(mutex_);
+    [[gnu::cold]] void lose(const CqEntry& entry) noexcept VIADUCT_REQUIRES(mutex_);
     void tell_waiters() noexcept VIADUCT_REQUIRES(mutex_) { left_.set(!entries_.empty()); }
 
     /// A descriptor that is readable while entries are left that were not taken for who waits; -1 if it could not be
@@ -72,7 +70,6 @@ private:
     std::size_t capacity_ VIADUCT_GUARDED_BY(mutex_);  // of entries_
     Fifo<CqEntry> entries_ VIADUCT_GUARDED_BY(mutex_);
     ReadableFlag left_ VIADUCT_GUARDED_BY(mutex_);  // the core's queue knows nothing of entries_
-    std::atomic<bool> overrun_{false};
     std::unique_ptr<Notifier> notifier_;
 };
 

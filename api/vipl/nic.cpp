@@ -131,11 +131,8 @@ VIP_PROTECTION_HANDLE Nic::ptag_of(const ProtectionDomain& domain) const noexcep
 }
 
 void Nic::on_async_event(const AsyncEvent& event) noexcept {
-    if (event.kind == AsyncEventKind::CompletionQueueOverrun) {
-        // A work queue without a CQ has no handle for its queue, in which there is always room, but perhaps no memory.
-        if (Cq* cq = resolve_context<Cq>(event.completion_queue_context); cq != nullptr)
-            cq->report_overrun();
-        else if (Vi* vi = resolve_context<Vi>(event.endpoint_context); vi != nullptr)
+    if (event.kind == AsyncEventKind::CompletionQueueOverrun) {  // no memory, or MaxCQEntries wait
+        if (Vi* vi = resolve_context<Vi>(event.endpoint_context); vi != nullptr)
             vi->lose(VIP_ERROR_CATASTROPHIC, nullptr, event.operation);
         return;
     }
@@ -186,7 +183,7 @@ bool Nic::deregister_region(VIP_MEM_HANDLE key) noexcept {
 bool Nic::contain(const VIP_ERROR_DESCRIPTOR& error) noexcept {
     if (error.CQHandle != nullptr) {
         vis.for_each([&error](Vi& vi) {
-            if (vi.uses(error.CQHandle)) vi.fail();
+            if (vi.uses(error.CQHandle)) vi.contain("its completion queue has overflowed");
         });
     }
     const WaitOn<Vi> call(error.ViHandle, Api::on_signal);

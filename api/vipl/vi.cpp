@@ -377,11 +377,6 @@ void Vi::break_off() noexcept {
                     .why = "the VI entered the Error state during the request"});
 }
 
-void Vi::fail() noexcept {
-    break_off();
-    report_loss();
-}
-
 void Vi::on_connection_event(const ConnectionEvent& event) noexcept {
     switch (event.kind) {
         case ConnectionEventKind::Established: loss_due_ = true; break;

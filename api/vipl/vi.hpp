@@ -64,11 +64,8 @@ public:
     /// Begins a catastrophic error (guide, section 6.3.1): what completes from now on is flushed. Returns false if
     /// there has been one in the present connection. May be called with locks of the backend held.
     bool begin_error() noexcept;
-    /// Moves the VI to the Error state, unless it was disconnected since the error began..
+    /// Moves the VI to the Error state, unless it was disconnected since the error began.
     void contain(const char* why) noexcept;
-
-    /// Moves the VI to the Error state after another error that makes its queues unusable.
-    void fail() noexcept;
 
     /// Begins and reports such an error because a descriptor is lost.
     void lose(VIP_ERROR_CODE code, VIP_DESCRIPTOR* descriptor, CompletedOperation operation) noexcept;

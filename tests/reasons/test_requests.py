@@ -8,7 +8,7 @@ import pytest
 
 from services import free_number
 from test_vipl import End, TIMEOUT_S, hear_of_listener
-from two_ends import run, said_once
+from two_ends import run, run_alone, said_once
 
 ON_LOOPBACK = "VIADUCT_BACKEND" not in os.environ
 if not ON_LOOPBACK:
@@ -191,6 +191,23 @@ def test_full_queue():
             port.vi.post_recv(port.descriptor())
         port.wait_for("VI_OVERRUN")
     client_says(pair(client)[1], "work queue overrun", "descriptors and room for no more", call="VipPostRecv(0x")
+
+
+def test_full_completion_queue():
+    def program(_):
+        port = Port()
+        port.vi = port.nic.create_vi(port.vipl.ViAttributes(), recv_cq=port.nic.create_cq(1))
+        for _ in range(2):
+            port.vi.post_recv(port.descriptor())
+        port.vi.disconnect()
+        for _ in range(2):
+            with pytest.raises(port.vipl.DescriptorError):
+                port.vi.recv_done()
+        port.wait_for("CATASTROPHIC")
+    log = run_alone(program)
+    said_once(log, "warning: VIPL: completion queue 0x", " has overflowed: its 1 entries wait for VipCQDone or ",
+              "of the receive queue of VI 0x")
+    said_once(log, "info: VI 0x", " is in the Error state: its completion queue has overflowed")
 
 
 def test_send_before_connecting():

@@ -286,17 +286,26 @@ TEST(several_vis_on_one_queue) {
 
 /* ---- VipResizeCQ ------------------------------------------------------------------------------------------------- */
 
-/* Leaves three entries, of descriptors 0 to 2, in the client's queue. */
+static Completion next_receive(Endpoint *end) {
+    Completion completion;
+    do completion = recv_done(end);
+    while (completion.rc == VIP_NOT_DONE);
+    return completion;
+}
+
+/* The client receives messages into descriptors 0 to count - 1, and takes these, but not their entries. */
+static void leave_entries(const Pair *pair, int count) {
+    for (int slot = 0; slot < count; ++slot) {
+        post_simple_recv(pair->client, slot, 64);
+        post_simple_send(pair->server, slot, 8);
+        check_completion(__FILE__, __LINE__, next_receive(pair->client), slot, RECEIVED);
+        EXPECT_SEND(pair->server, slot, SENT);
+    }
+}
+
 static Pair with_three_entries(void) {
     Pair pair = connected_pair_with((Options){.recv_on_cq = VIP_TRUE, .cq_entries = 4});
-    for (int slot = 0; slot < 3; ++slot) post_simple_recv(pair.client, slot, 64);
-    for (int slot = 0; slot < 3; ++slot) post_simple_send(pair.server, slot, 8);
-    for (int slot = 0; slot < 3; ++slot) {
-        Completion completion;
-        do completion = recv_done(pair.client);
-        while (completion.rc == VIP_NOT_DONE);
-        check_completion(__FILE__, __LINE__, completion, slot, RECEIVED);
-    }
+    leave_entries(&pair, 3);
     return pair;
 }
 
@@ -325,6 +334,23 @@ TEST(resize_below_the_entries_present_is_a_resource_error) {
     Pair pair = with_three_entries();
     CHECK_RC(VipResizeCQ(pair.client->cq, 2), VIP_ERROR_RESOURCE);
     for (int i = 0; i < 3; ++i) expect_entry(pair.client, pair.client->vi, VIP_TRUE);
+}
+
+/* Those that only VipCQDone has to tell of, and that may be more than were asked for. */
+TEST(resize_keeps_what_has_completed) {
+    enum { COUNT = 6 };
+    Pair pair = connected_pair_with(
+        (Options){.level = VIP_SERVICE_RELIABLE_RECEPTION, .recv_on_cq = VIP_TRUE, .cq_entries = COUNT - 2});
+    for (int slot = 0; slot < COUNT; ++slot) post_simple_recv(pair.client, slot, 64);
+    for (int slot = 0; slot < COUNT; ++slot) post_simple_send(pair.server, slot, 8);
+    for (int slot = 0; slot < COUNT; ++slot) EXPECT_SEND(pair.server, slot, SENT);
+    CHECK_RC(VipResizeCQ(pair.client->cq, COUNT - 1), VIP_ERROR_RESOURCE);
+    CHECK_RC(VipResizeCQ(pair.client->cq, COUNT), VIP_SUCCESS);
+    for (int slot = 0; slot < COUNT; ++slot) {
+        expect_entry(pair.client, pair.client->vi, VIP_TRUE);
+        check_completion(__FILE__, __LINE__, recv_done(pair.client), slot, RECEIVED);
+    }
+    CHECK_EQ(state_of(pair.client), VIP_STATE_CONNECTED);
 }
 
 TEST(resize_above_the_limit_is_a_resource_error) {
@@ -379,6 +405,66 @@ TEST(overrun_is_catastrophic) {
     CHECK_RC(VipDisconnect(connected), VIP_SUCCESS); /* guide, section 7.5 */
     CHECK_RC(VipDestroyVi(connected), VIP_SUCCESS);
     endpoint_close(pair.client);
+}
+
+enum { FEW = 4 }; /* entries */
+
+static void expect_overrun(Endpoint *end) {
+    CHECK(await_error(end, VIP_ERROR_CATASTROPHIC).CQHandle == end->cq);
+    CHECK_EQ(state_of(end), VIP_STATE_ERROR);
+}
+
+/* Section 6.2 of the guide exempts only the entries: the descriptors stay on their queue, where section 7.5 wants them
+ * to be removed. */
+TEST(overrun_loses_no_descriptor) {
+    enum { SENDS = FEW + 2, RECEIVES = SENDS + 2 };
+    Pair pair = connected_pair_with(
+        (Options){.level = VIP_SERVICE_RELIABLE_RECEPTION, .recv_on_cq = VIP_TRUE, .cq_entries = FEW});
+    for (int slot = 0; slot < RECEIVES; ++slot) post_simple_recv(pair.client, slot, 64);
+    for (int slot = 0; slot < SENDS; ++slot) post_simple_send(pair.server, slot, 8);
+    for (int slot = 0; slot < SENDS; ++slot) EXPECT_SEND(pair.server, slot, SENT);
+    for (int slot = 0; slot <= FEW; ++slot) /* the last one without an entry */
+        check_completion(__FILE__, __LINE__, next_receive(pair.client), slot, RECEIVED);
+    expect_overrun(pair.client);
+    CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
+    for (int slot = FEW + 1; slot < RECEIVES; ++slot) {
+        Completion completion = recv_done(pair.client);
+        CHECK_EQ(completion.slot, slot);
+        CHECK((completion.status & VIP_STATUS_DONE) != 0);
+        if (slot >= SENDS) CHECK_EQ(completion.status, RECEIVED | FLUSHED);
+    }
+    CHECK(query_vi(pair.client).recv_empty);
+    CHECK_EQ(state_of(pair.client), VIP_STATE_IDLE);
+    CHECK_RC(VipDestroyVi(pair.client->vi), VIP_SUCCESS);
+}
+
+TEST(disconnect_with_more_descriptors_than_entries) {
+    Endpoint *end = opened_with((Options){.recv_on_cq = VIP_TRUE, .cq_entries = FEW});
+    for (int slot = 0; slot < 2 * FEW; ++slot) post_simple_recv(end, slot, 64);
+    CHECK_RC(disconnect(end), VIP_SUCCESS);
+    for (int slot = 0; slot < 2 * FEW; ++slot)
+        check_completion(__FILE__, __LINE__, recv_done(end), slot, RECEIVED | FLUSHED);
+    CHECK(query_vi(end).recv_empty);
+}
+
+/* A queue that has overflowed serves another VI, of whose entries it loses some, too. */
+TEST(each_overrun_is_reported) {
+    Pair pair = connected_pair_with((Options){.recv_on_cq = VIP_TRUE, .cq_entries = FEW});
+    leave_entries(&pair, FEW + 1);
+    expect_overrun(pair.client);
+    await_error(pair.server, VIP_ERROR_CONN_LOST);
+    CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
+    CHECK_RC(disconnect(pair.server), VIP_SUCCESS);
+    CHECK_RC(VipDestroyVi(pair.client->vi), VIP_SUCCESS);
+    for (int entry = 0; entry < FEW; ++entry) CHECK_RC(cq_done(pair.client).rc, VIP_SUCCESS);
+    CHECK_RC(cq_done(pair.client).rc, VIP_NOT_DONE);
+    CHECK_RC(VipCreateVi(pair.client->nic, &pair.client->attribs, NULL, pair.client->cq, &pair.client->vi),
+             VIP_SUCCESS);
+    pair_connect(&pair);
+    CHECK_EQ(count_errors(pair.client, VIP_ERROR_CATASTROPHIC), 0);
+    leave_entries(&pair, FEW + 1);
+    expect_overrun(pair.client);
+    CHECK_EQ(count_errors(pair.client, VIP_ERROR_CATASTROPHIC), 0);
 }
 
 /* Entries of a VI that was destroyed must do no harm: guide, section 7.5. */

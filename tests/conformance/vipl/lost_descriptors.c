@@ -347,3 +347,30 @@ TEST(an_error_that_outlives_the_connection) {
     EXPECT_SEND(pair.client, 0, SENT);
     EXPECT_RECV(pair.server, 0, RECEIVED);
 }
+
+/* The same with lost entries of a completion queue. */
+TEST(an_overrun_that_outlives_the_connection) {
+    enum { ENTRIES = 4 };
+    Pair pair = connected_pair_with((Options){.recv_on_cq = VIP_TRUE, .cq_entries = ENTRIES});
+    hold_errors(pair.client);
+    for (int slot = 0; slot <= ENTRIES; ++slot) {
+        Completion completion;
+        post_simple_recv(pair.client, slot, MESSAGE);
+        post_simple_send(pair.server, slot, MESSAGE);
+        do completion = recv_done(pair.client);
+        while (completion.rc == VIP_NOT_DONE);
+        check_completion(__FILE__, __LINE__, completion, slot, RECEIVED);
+        EXPECT_SEND(pair.server, slot, SENT);
+    }
+    CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
+    await_error(pair.server, VIP_ERROR_CONN_LOST);
+    CHECK_RC(disconnect(pair.server), VIP_SUCCESS);
+    while (cq_done(pair.client).rc == VIP_SUCCESS) continue;
+    pair_connect(&pair);
+    release_errors(VIP_ERROR_CATASTROPHIC);
+    CHECK_EQ(state_of(pair.client), VIP_STATE_CONNECTED);
+    post_simple_recv(pair.client, 0, MESSAGE);
+    post_simple_send(pair.server, 0, MESSAGE);
+    CHECK_RC(cq_wait(pair.client, LONG_MS).rc, VIP_SUCCESS);
+    check_completion(__FILE__, __LINE__, recv_done(pair.client), 0, RECEIVED);
+}
