@@ -107,6 +107,12 @@ public:
         return remove(completion.context, completion.code == CompletionCode::Success);
     }
 
+    /// Whether there are binds that no event reports if they succeed.
+    bool any_suppressed() const noexcept {
+        const LockGuard lock(lock_);
+        return std::ranges::any_of(open_, [](const auto& each) { return each.second.suppressed; });
+    }
+
 private:
     Bind take(std::uint64_t number) noexcept {
         const LockGuard lock(lock_);
@@ -114,7 +120,7 @@ private:
         return node.empty() ? Bind{} : std::move(node.mapped());
     }
 
-    SpinLock lock_;
+    mutable SpinLock lock_;
     std::unordered_map<std::uint64_t, Bind> open_ VIADUCT_GUARDED_BY(lock_);
     std::uint64_t next_ VIADUCT_GUARDED_BY(lock_) = 1;
 };

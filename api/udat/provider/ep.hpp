@@ -152,6 +152,12 @@ public:
         if (own_request_queue_ != nullptr) discard(*own_request_queue_, &own_binds_);
     }
 
+    /// Takes the completions of all requests that no event reports. Not while parts of an endpoint are locked.
+    void collect_unreported() const noexcept {
+        discard_requests();
+        if (request_evd_) (void)request_evd_->collect_suppressed();
+    }
+
     /// Restores the cookie of the request in a completion. Returns true if the completion wakes no waiter.
     bool restore_cookie(Completion& completion) noexcept;
 
@@ -180,7 +186,9 @@ private:
     DAT_RETURN check_flags(DAT_COMPLETION_FLAGS flags, DAT_RETURN_SUBTYPE argument) const noexcept;
     DAT_RETURN check_posting() noexcept;
     [[gnu::cold, gnu::noinline]] DAT_RETURN refuse_post(Status status, QueueKind queue) const noexcept;
-    DAT_RETURN result_of(const Status& status, QueueKind queue) const noexcept;
+    [[gnu::cold, gnu::noinline]] bool makes_room(Status status) const noexcept;
+    Status post_request(auto post) const noexcept;
+    [[gnu::cold, gnu::noinline]] DAT_RETURN post_again(Status status, const SendRequest& request) const noexcept;
     DAT_RETURN hand_over(SendRequest& request, const Segments& pieces, DAT_COMPLETION_FLAGS flags) noexcept;
     void choose_direct_endpoints() noexcept;
     std::shared_ptr<CompletionQueue> queue_of(Evd* evd, Srq* srq, DAT_COUNT depth,

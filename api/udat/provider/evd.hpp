@@ -81,6 +81,10 @@ public:
         return !has_shared_receives_ || notification() == Notification::Solicited || collect_all();
     }
 
+    /// As collect_all(), if suppressed binds may have completed, which cause no event that makes anybody take them.
+    /// Otherwise returns false.
+    bool collect_suppressed() noexcept { return binds.any_suppressed() && collect_all(); }
+
     /// Drops the events of a dispatcher that is freed, and refuses the requests that only they name.
     void drop_events() noexcept;
 

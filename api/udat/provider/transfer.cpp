@@ -110,14 +110,31 @@ DAT_RETURN Ep::refuse_post(Status status, QueueKind queue) const noexcept {
                           sends ? attr_.max_request_dtos : attr_.max_recv_dtos));
 }
 
+/// Whether a request that was refused can be posted again: the queue is full, but there are suppressed binds, which
+/// make room if they have completed.
+bool Ep::makes_room(Status status) const noexcept {
+    return status.code() == Code::QueueFull && request_evd_ && request_evd_->collect_suppressed();
+}
+
+Status Ep::post_request(auto post) const noexcept {
+    const Status status = post();
+    return status.ok() || !makes_room(status) ? status : post();
+}
+
+/// The same for a request that was posted directly and refused.
+DAT_RETURN Ep::post_again(Status status, const SendRequest& request) const noexcept {
+    if (makes_room(status)) status = endpoint_->post_send(request);
+    return status.ok() ? success : refuse_post(status, QueueKind::Send);
+}
+
 DAT_RETURN Ep::hand_over(SendRequest& request, const Segments& pieces, DAT_COMPLETION_FLAGS flags) noexcept {
     request.sges = pieces.span();
     request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
     request.signaled = (flags & DAT_COMPLETION_SUPPRESS_FLAG) == 0;
     request.solicited = (flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) != 0;
     discard_requests();
-    const Status status =
-        post_with(request_cookies_.get(), request.context, flags, [&] { return endpoint_->post_send(request); });
+    const Status status = post_with(request_cookies_.get(), request.context, flags,
+                                    [&] { return post_request([&] { return endpoint_->post_send(request); }); });
     return status.ok() ? success : refuse_post(status, QueueKind::Send);
 }
 
@@ -196,19 +213,15 @@ namespace {
 
 }  // namespace
 
-[[gnu::always_inline]] inline DAT_RETURN Ep::result_of(const Status& status, QueueKind queue) const noexcept {
-    return status.ok() ? success : refuse_post(status, queue);
-}
-
 [[gnu::always_inline]] inline DAT_RETURN Ep::post_send(DAT_DTO_COOKIE cookie, DAT_COUNT segments,
                                                        const DAT_LMR_TRIPLET* iov,
                                                        DAT_COMPLETION_FLAGS flags) noexcept {
     if (!is_simple(direct_requests_, segments, iov, flags)) [[unlikely]]
         return post_any({.context = cookie.as_64, .opcode = Opcode::Send}, segments, iov, flags);
     const Sge piece = to_piece(*iov);
-    const Status status =
-        direct_requests_->post_send({.context = cookie.as_64, .opcode = Opcode::Send, .sges = {&piece, 1}});
-    return result_of(status, QueueKind::Send);
+    const SendRequest request{.context = cookie.as_64, .opcode = Opcode::Send, .sges = {&piece, 1}};
+    const Status status = direct_requests_->post_send(request);
+    return status.ok() ? success : post_again(status, request);
 }
 
 [[gnu::always_inline]] inline DAT_RETURN Ep::post_rdma(Opcode opcode, DAT_DTO_COOKIE cookie, DAT_COUNT segments,
@@ -221,9 +234,10 @@ namespace {
         return post_any_rdma({.context = cookie.as_64, .opcode = opcode}, segments, iov, remote, flags);
     Sge piece = to_piece(*iov);
     if (read) piece.length = remote->segment_length;
-    const Status status = direct_requests_->post_send(
-        {.context = cookie.as_64, .opcode = opcode, .remote = place_of(*remote), .sges = {&piece, 1}});
-    return result_of(status, QueueKind::Send);
+    const SendRequest request{
+        .context = cookie.as_64, .opcode = opcode, .remote = place_of(*remote), .sges = {&piece, 1}};
+    const Status status = direct_requests_->post_send(request);
+    return status.ok() ? success : post_again(status, request);
 }
 
 [[gnu::always_inline]] inline DAT_RETURN Ep::post_receive(DAT_DTO_COOKIE cookie, DAT_COUNT segments,
@@ -233,7 +247,7 @@ namespace {
         return post_any_receive(cookie, segments, iov, flags);
     const Sge piece = to_piece(*iov);
     const Status status = direct_receives_->post_receive({.context = cookie.as_64, .sges = {&piece, 1}});
-    return result_of(status, QueueKind::Receive);
+    return status.ok() ? success : refuse_post(status, QueueKind::Receive);
 }
 
 // ---- Failures -----------------------------------------------------------------------------------------------------
@@ -258,7 +272,7 @@ DAT_RETURN Ep::bind(MemoryWindow& window, BindRequest request, DAT_COMPLETION_FL
     if (const DAT_RETURN result = check_posting(); result != success) return result;
     request.fence = (flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) != 0;
     discard_requests();
-    const Status status = endpoint_->bind(window, request);
+    const Status status = post_request([&] { return endpoint_->bind(window, request); });
     discard_requests();  // the regions that the window no longer exposes may be freed
     return to_return(status);
 }
