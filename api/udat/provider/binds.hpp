@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Properties of binds that the core does not know: the window, the cookie, how the completion is reported, and which
-// regions have to stay.
+// Properties of binds that the core does not know: the window, the cookie, how the completion is reported, and what the
+// window is bound to.
 #pragma once
 
 #include <algorithm>
@@ -17,31 +17,51 @@ namespace viaduct::dat {
 
 class Ep;
 
-/// The regions that peers may reach through a window, which are in use: that of the last bind that has succeeded, and
-/// those of the binds whose completions nobody has taken yet, of which each may fail. Two binds of different endpoints
-/// are executed in an unknown order, unless one was known to have succeeded when the other was posted: the regions of
-/// both are in use until a later one succeeds. Thread-safe.
-class ExposedRegions {
+/// A part of a region to which a window is bound.
+struct Binding {
+    bool exists = false;  ///< or else the window is bound to nothing
+    DAT_LMR_TRIPLET triplet{};
+    DAT_MEM_PRIV_FLAGS privileges = DAT_MEM_PRIV_NONE_FLAG;
+    DAT_RMR_CONTEXT context = 0;
+};
+
+/// What a window may be bound to: by the last bind that has succeeded, and by those whose completions nobody has taken
+/// yet, of which each may fail. Two binds of different endpoints are executed in an unknown order, unless one was known
+/// to have succeeded when the other was posted: either may be the last one until a later one succeeds. The regions are
+/// in use, because peers may reach them. Thread-safe.
+class WindowBindings {
 public:
-    /// A bind by an endpoint, to a region or to none (null). Returns its number. Throws std::bad_alloc.
-    std::uint64_t add(const Ep& ep, Lmr* region) {
+    /// A new window has a context, but is bound to nothing.
+    explicit WindowBindings(DAT_RMR_CONTEXT context) {
+        entries_.push_back({.binding = {.context = context}, .known_at = last_});
+    }
+
+    /// A bind is about to be posted by an endpoint, to a region or to none (null). Returns its number. Throws
+    /// std::bad_alloc.
+    std::uint64_t add(const Ep& ep, Lmr* region, const Binding& binding) {
         const LockGuard lock(lock_);
-        regions_.push_back({.bind = last_ + 1, .ep = &ep, .region = Use<Lmr>(region)});
+        entries_.push_back({.bind = last_ + 1, .ep = &ep, .region = Use<Lmr>(region), .binding = binding});
         return ++last_;
+    }
+
+    /// The bind was posted. It may have completed meanwhile.
+    void set_context(std::uint64_t bind, DAT_RMR_CONTEXT context) noexcept {
+        const LockGuard lock(lock_);
+        if (const auto posted = find(bind); posted != entries_.end()) posted->binding.context = context;
     }
 
     /// The bind has completed. If it failed, the window is bound as before.
     void settle(std::uint64_t bind, bool succeeded) noexcept {
         const LockGuard lock(lock_);
-        const auto settled = std::ranges::find(regions_, bind, &Exposed::bind);
-        if (settled == regions_.end()) return;  // the window was freed
+        const auto settled = find(bind);
+        if (settled == entries_.end()) return;  // the window was freed
         if (!succeeded) {
-            regions_.erase(settled);
+            entries_.erase(settled);
             return;
         }
         settled->known_at = last_;
         const Ep* const ep = settled->ep;
-        std::erase_if(regions_, [&](const Exposed& each) {
+        std::erase_if(entries_, [&](const Entry& each) {
             const bool is_earlier = each.known_at < bind || (each.ep == ep && each.bind < bind);
             return each.known_at != unknown && is_earlier;
         });
@@ -50,36 +70,48 @@ public:
     /// Nobody will learn whether the bind has succeeded, but it is not executed any more.
     void abandon(std::uint64_t bind) noexcept {
         const LockGuard lock(lock_);
-        const auto abandoned = std::ranges::find(regions_, bind, &Exposed::bind);
-        if (abandoned != regions_.end()) abandoned->known_at = last_;
+        if (const auto abandoned = find(bind); abandoned != entries_.end()) abandoned->known_at = last_;
     }
 
     void clear() noexcept {
         const LockGuard lock(lock_);
-        regions_.clear();
+        entries_.clear();
+    }
+
+    /// By the newest bind that was posted and has not failed.
+    Binding newest() const noexcept {
+        const LockGuard lock(lock_);
+        for (auto each = entries_.rbegin(); each != entries_.rend(); ++each)
+            if (each->binding.context != 0) return each->binding;
+        return {};
     }
 
 private:
     static constexpr std::uint64_t unknown = 0;
-    struct Exposed {
-        std::uint64_t bind;
-        const Ep* ep;  // not accessed. If an endpoint has had the same address, its binds were earlier
+    struct Entry {
+        std::uint64_t bind = 1;  // its number
+        const Ep* ep = nullptr;  // not accessed. If an endpoint has had the same address, its binds were earlier
         Use<Lmr> region;
+        Binding binding;
         std::uint64_t known_at = unknown;  // the last bind that was posted before this one was known to be over
     };
 
-    SpinLock lock_;
-    std::vector<Exposed> regions_ VIADUCT_GUARDED_BY(lock_);
-    std::uint64_t last_ VIADUCT_GUARDED_BY(lock_) = 0;
+    std::vector<Entry>::iterator find(std::uint64_t bind) noexcept VIADUCT_REQUIRES(lock_) {
+        return std::ranges::find(entries_, bind, &Entry::bind);
+    }
+
+    mutable SpinLock lock_;
+    std::vector<Entry> entries_ VIADUCT_GUARDED_BY(lock_);
+    std::uint64_t last_ VIADUCT_GUARDED_BY(lock_) = 1;
 };
 
 struct Bind {
     DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
     DAT_RMR_COOKIE cookie{};
-    bool suppressed = false;                    ///< report it only on failure
-    bool quiet = false;                         ///< DAT_COMPLETION_UNSIGNALLED_FLAG: its event wakes no waiter
-    std::shared_ptr<ExposedRegions> regions{};  ///< of the window
-    std::uint64_t number = 0;                   ///< in regions
+    bool suppressed = false;                     ///< report it only on failure
+    bool quiet = false;                          ///< DAT_COMPLETION_UNSIGNALLED_FLAG: its event wakes no waiter
+    std::shared_ptr<WindowBindings> bindings{};  ///< of the window
+    std::uint64_t number = 0;                    ///< in bindings
 };
 
 /// The binds of a request queue whose completions nobody has taken yet, by the numbers under which they were posted.
@@ -87,7 +119,7 @@ struct Bind {
 class Binds {
 public:
     ~Binds() {
-        for (const auto& [number, bind] : open_) bind.regions->abandon(bind.number);
+        for (const auto& [number, bind] : open_) bind.bindings->abandon(bind.number);
     }
 
     /// Throws std::bad_alloc.
@@ -100,7 +132,7 @@ public:
     /// The bind has completed, or was not posted.
     Bind remove(std::uint64_t number, bool succeeded) noexcept {
         Bind bind = take(number);
-        if (bind.regions != nullptr) bind.regions->settle(bind.number, succeeded);
+        if (bind.bindings != nullptr) bind.bindings->settle(bind.number, succeeded);
         return bind;
     }
     Bind remove(const Completion& completion) noexcept {

@@ -33,27 +33,28 @@ Rmr::Rmr(Pz& pz, DAT_RMR_SCOPE scope, std::unique_ptr<MemoryWindow> window)
       pz_(&pz),
       scope_(scope),
       window_(std::move(window)),
-      binding_{.context = window_->key()} {}
+      bindings_(std::make_shared<WindowBindings>(window_->key())) {}
 
 Rmr::~Rmr() {
     window_ = nullptr;
-    regions_->clear();  // binds that have not completed may refer to it
+    bindings_->clear();  // binds that have not completed may refer to it
 }
 
 DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAGS privileges, Ep& ep,
                      DAT_RMR_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT& context) {
     Binds& binds = ep.binds();
-    const std::uint64_t in_regions = regions_->add(ep, lmr);
+    const std::uint64_t in_bindings =
+        bindings_->add(ep, lmr, {.exists = lmr != nullptr, .triplet = triplet, .privileges = privileges});
     std::uint64_t number = 0;
     try {
         number = binds.add({.rmr = handle(),
                             .cookie = cookie,
                             .suppressed = (flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0,
                             .quiet = (flags & DAT_COMPLETION_UNSIGNALLED_FLAG) != 0,
-                            .regions = regions_,
-                            .number = in_regions});
+                            .bindings = bindings_,
+                            .number = in_bindings});
     } catch (const std::bad_alloc&) {
-        regions_->settle(in_regions, false);
+        bindings_->settle(in_bindings, false);
         throw;
     }
     const DAT_RETURN result = ep.bind(*window_,
@@ -68,13 +69,12 @@ DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAG
         return result;
     }
     context = window_->key();
-    const LockGuard lock(lock_);
-    binding_ = {.exists = lmr != nullptr, .triplet = triplet, .privileges = privileges, .context = context};
+    bindings_->set_context(in_bindings, context);
     return success;
 }
 
 std::optional<DAT_LMR_CONTEXT> Rmr::find(const DAT_RMR_TRIPLET& part) const noexcept {
-    const Binding now = binding();  // another thread may be changing it
+    const Binding now = bindings_->newest();
     const DAT_LMR_TRIPLET& whole = now.triplet;
     const DAT_VADDR offset = part.virtual_address - whole.virtual_address;
     const bool inside = offset <= whole.segment_length && part.segment_length <= whole.segment_length - offset;
@@ -83,7 +83,7 @@ std::optional<DAT_LMR_CONTEXT> Rmr::find(const DAT_RMR_TRIPLET& part) const noex
 }
 
 void Rmr::query(DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM& param) const noexcept {
-    const Binding now = binding();
+    const Binding now = bindings_->newest();
     if ((mask & DAT_RMR_FIELD_IA_HANDLE) != 0) param.ia_handle = ia().number();
     if ((mask & DAT_RMR_FIELD_PZ_HANDLE) != 0) param.pz_handle = pz_.handle();
     if ((mask & DAT_RMR_FIELD_LMR_TRIPLET) != 0) param.lmr_triplet = now.triplet;

@@ -7,8 +7,6 @@
 
 #include "api/udat/provider/binds.hpp"
 #include "api/udat/provider/object.hpp"
-#include "core/base/spin_lock.hpp"
-#include "viaduct/detail/mutex.hpp"
 
 namespace viaduct::dat {
 
@@ -32,24 +30,10 @@ public:
     void query(DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM& param) const noexcept;
 
 private:
-    /// What the window exposes.
-    struct Binding {
-        bool exists = false;  ///< by the last bind, unless it fails
-        DAT_LMR_TRIPLET triplet{};
-        DAT_MEM_PRIV_FLAGS privileges = DAT_MEM_PRIV_NONE_FLAG;
-        DAT_RMR_CONTEXT context = 0;
-    };
-    Binding binding() const noexcept {
-        const LockGuard lock(lock_);
-        return binding_;
-    }
-
     Use<Pz> pz_;
     const DAT_RMR_SCOPE scope_;
-    const std::shared_ptr<ExposedRegions> regions_ = std::make_shared<ExposedRegions>();
     std::unique_ptr<MemoryWindow> window_;
-    mutable SpinLock lock_;
-    Binding binding_ VIADUCT_GUARDED_BY(lock_);
+    const std::shared_ptr<WindowBindings> bindings_;
 };
 
 }  // namespace viaduct::dat

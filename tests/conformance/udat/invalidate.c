@@ -235,6 +235,27 @@ TEST(rdma_read_to_rmr__no_such_rmr) {
     }
 }
 
+/* A bind that is flushed does not end the binding, and begins none. */
+TEST(rdma_read_to_rmr__when_a_later_bind_was_flushed) {
+    DAT_RMR_TRIPLET local, remote;
+    const Pair pair = reading(&local, &remote);
+    Side *side = pair.client;
+    EXPECT_DONE(side, 4);
+    DAT_RMR_HANDLE rmr = new_rmr(side->pz);
+    local.rmr_context = bind_rmr(side, rmr);
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    const DAT_RMR_TRIPLET flushed = {local.virtual_address, LENGTH, bind_rmr(side, rmr)};
+    CHECK_OK(dat_ep_reset(pair.client->ep));
+    CHECK_OK(dat_ep_reset(pair.server->ep));
+    pair_connect(&pair);
+    fill(pair.server, SEND_AT, LENGTH, 6);
+    CHECK_OK(read_to(side->ep, &local, &remote, DAT_COMPLETION_DEFAULT_FLAG));
+    EXPECT_DONE(side, 4);
+    CHECK(filled(side, RECV_AT, LENGTH, 6));
+    CHECK_OK(read_to(side->ep, &flushed, &remote, DAT_COMPLETION_DEFAULT_FLAG));
+    EXPECT_DTO(side, REQUEST, 4, DAT_DTO_ERR_LOCAL_PROTECTION);
+}
+
 TEST(rdma_read_to_rmr__to_a_disconnected_endpoint) {
     DAT_RMR_TRIPLET local, remote;
     const Pair pair = reading(&local, &remote);

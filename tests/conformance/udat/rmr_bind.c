@@ -480,12 +480,61 @@ TEST(lmr_free__when_a_later_bind_was_flushed) {
     side_close(pair.client);
 }
 
+static DAT_RMR_PARAM query(DAT_RMR_HANDLE rmr) {
+    DAT_RMR_PARAM param;
+    CHECK_OK(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
+    return param;
+}
+
+static void expect_bound_to(DAT_RMR_HANDLE rmr, const Region *region, DAT_RMR_CONTEXT context) {
+    const DAT_RMR_PARAM param = query(rmr);
+    CHECK_EQ(param.lmr_triplet.virtual_address, region->triplet.virtual_address);
+    CHECK_EQ(param.lmr_triplet.segment_length, region->triplet.segment_length);
+    CHECK_EQ(param.lmr_triplet.lmr_context, region->triplet.lmr_context);
+    CHECK_EQ(param.mem_priv, REMOTE);
+    CHECK_EQ(param.rmr_context, context);
+}
+
+/* What was flushed was not executed: the window is what it was, as a query says and peers find. */
+TEST(rmr_query__when_a_later_bind_was_flushed) {
+    Pair pair = connected_pair_here((Options){0});
+    Side *side = pair.client;
+    DAT_RMR_HANDLE rmr = new_rmr(side->pz);
+    const Region bound = new_region(side, 0), other = new_region(side, 200);
+    bind_region(rmr, side, &bound);
+    expect_bound(side, rmr, 1);
+    const DAT_RMR_CONTEXT context = query(rmr).rmr_context;
+    expect_bound_to(rmr, &bound, context);
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    for (const Region *later = &other;; later = NULL) {
+        bind_region(rmr, side, later);
+        EXPECT_EVENT(side, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT);
+        expect_bound_to(rmr, &bound, context);
+        if (later == NULL) break;
+    }
+    CHECK_OK(dat_ep_reset(pair.client->ep));
+    CHECK_OK(dat_ep_reset(pair.server->ep));
+    pair_connect(&pair);
+    if (on_loopback()) { /* devices may have ended the binding */
+        pair.server->target = (Target){context, bound.triplet.virtual_address};
+        CHECK_OK(post(pair.server, (Work){.operation = WRITE, .length = 100, .cookie = 2}));
+        EXPECT_DONE(pair.server, 2);
+    }
+    bind_region(rmr, side, &other);
+    expect_bound(side, rmr, 1);
+    CHECK(query(rmr).rmr_context != context);
+    expect_bound_to(rmr, &other, query(rmr).rmr_context);
+    CHECK_OK(dat_lmr_free(bound.lmr));
+    CHECK_OK(dat_rmr_free(rmr));
+    CHECK_OK(dat_lmr_free(other.lmr));
+    pair_close(&pair);
+}
+
 /* The completions of several endpoints may be taken in another order than that of the binds. */
 TEST(lmr_free__when_several_endpoints_have_bound) {
     Pair pair = connected_pair_here((Options){0});
     Side *client = pair.client, *server = pair.server;
     DAT_RMR_HANDLE rmr = new_rmr(client->pz);
-    DAT_RMR_PARAM param;
     const Region first = new_region(client, RECV_AT), second = new_region(client, RECV_AT + 200);
     CHECK_OK(post(server, (Work){.operation = RECEIVE, .at = SEND_AT + 8, .length = 8, .cookie = 2}));
     bind_region(rmr, client, &first);
@@ -494,8 +543,7 @@ TEST(lmr_free__when_several_endpoints_have_bound) {
     bind_region(rmr, server, &second);
     expect_bound(server, rmr, 1);
     expect_bound(client, rmr, 1);
-    CHECK_OK(dat_rmr_query(rmr, DAT_RMR_FIELD_RMR_CONTEXT, &param));
-    client->target = (Target){param.rmr_context, second.triplet.virtual_address};
+    client->target = (Target){query(rmr).rmr_context, second.triplet.virtual_address};
     CHECK_OK(post(client, (Work){.operation = WRITE, .length = 100, .cookie = 3}));
     EXPECT_DONE(client, 3);
     expect_in_use(&second);
