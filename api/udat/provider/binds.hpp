@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -73,6 +74,16 @@ public:
         if (const auto abandoned = find(bind); abandoned != entries_.end()) abandoned->known_at = last_;
     }
 
+    /// Bindings by an endpoint do not exist any more: all, or that with a context.
+    void end(const Ep& ep, std::optional<DAT_RMR_CONTEXT> context) noexcept {
+        const LockGuard lock(lock_);
+        for (Entry& each : entries_) {
+            if (each.ep != &ep || each.binding.context != context.value_or(each.binding.context)) continue;
+            each.region.reset();
+            each.binding = {.context = each.binding.context};
+        }
+    }
+
     void clear() noexcept {
         const LockGuard lock(lock_);
         entries_.clear();
@@ -103,6 +114,32 @@ private:
     mutable SpinLock lock_;
     std::vector<Entry> entries_ VIADUCT_GUARDED_BY(lock_);
     std::uint64_t last_ VIADUCT_GUARDED_BY(lock_) = 1;
+};
+
+/// The windows of DAT_RMR_SCOPE_EP that an endpoint has bound: the bindings end with its connection, and the peer may
+/// end each.
+class EndpointWindows {
+public:
+    explicit EndpointWindows(const Ep& ep) noexcept : ep_(ep) {}
+    ~EndpointWindows() { end_all(); }
+
+    /// Throws std::bad_alloc.
+    void add(const std::shared_ptr<WindowBindings>& window) {
+        std::erase_if(windows_, [&](const auto& each) { return each == window || each.use_count() == 1; });
+        windows_.push_back(window);
+    }
+
+    void end(DAT_RMR_CONTEXT context) noexcept {
+        for (const auto& window : windows_) window->end(ep_, context);
+    }
+    void end_all() noexcept {
+        for (const auto& window : windows_) window->end(ep_, std::nullopt);
+        windows_.clear();
+    }
+
+private:
+    const Ep& ep_;
+    std::vector<std::shared_ptr<WindowBindings>> windows_;
 };
 
 struct Bind {

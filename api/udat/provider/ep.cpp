@@ -310,6 +310,7 @@ DAT_RETURN Ep::reset() noexcept {
     if (present != EndpointState::Unconnected && present != EndpointState::Disconnected) return wrong_state();
     if (present == EndpointState::Unconnected) return success;  // posted receives are kept
     endpoint_->disconnect();
+    windows_.end_all();  // no earlier, because devices may need the regions until then
     if (request_cookies_ != nullptr) request_cookies_->begin(static_cast<std::uint32_t>(attr_.max_request_dtos));
     private_data_size_ = 0;
     return success;

@@ -68,6 +68,16 @@ public:
     EpParts parts() const noexcept;
     /// The binds that complete in the request EVD, or that no EVD reports.
     Binds& binds() noexcept { return request_evd_ ? request_evd_->binds : own_binds_; }
+    /// Called before a window of DAT_RMR_SCOPE_EP is bound. Throws std::bad_alloc.
+    void add_window(const std::shared_ptr<WindowBindings>& window) {
+        const LockGuard lock(parts_lock_);
+        windows_.add(window);
+    }
+    /// The peer has ended the binding.
+    void end_binding(DAT_RMR_CONTEXT context) noexcept {
+        const LockGuard lock(parts_lock_);
+        windows_.end(context);
+    }
     Pz* pz() const noexcept { return pz_.get(); }
     DAT_RETURN reset() noexcept;
     DAT_COUNT outstanding(QueueKind queue) const noexcept;
@@ -249,6 +259,7 @@ private:
     std::shared_ptr<CompletionQueue> own_recv_queue_;  // used if the consumer wants no completions
     std::shared_ptr<CompletionQueue> own_request_queue_;
     mutable Binds own_binds_;
+    EndpointWindows windows_ VIADUCT_GUARDED_BY(parts_lock_){*this};
     std::unique_ptr<Endpoint> endpoint_;  // last, because its observer and queues must outlive it
 };
 

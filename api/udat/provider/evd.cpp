@@ -50,10 +50,11 @@ bool settle_with_endpoint(Completion& completion, bool has_cookies, bool& quiet)
     quiet = false;
     const bool is_immediate = completion.operation == CompletedOperation::Receive && completion.with_immediate &&
                               completion.code == CompletionCode::Success;
-    if (!is_immediate && !has_cookies) return true;
+    if (!is_immediate && !completion.invalidated && !has_cookies) return true;
     Ep* ep = resolve<Ep>(reinterpret_cast<DAT_EP_HANDLE>(completion.endpoint_context));
     if (ep == nullptr) return !has_cookies || completion.operation == CompletedOperation::BindWindow;
     if (is_immediate) ep->count_immediate(completion.bytes);
+    if (completion.invalidated) ep->end_binding(completion.immediate);
     quiet = has_cookies && ep->restore_cookie(completion);
     return true;
 }

@@ -47,6 +47,7 @@ DAT_RETURN Rmr::bind(Lmr* lmr, const DAT_LMR_TRIPLET& triplet, DAT_MEM_PRIV_FLAG
         bindings_->add(ep, lmr, {.exists = lmr != nullptr, .triplet = triplet, .privileges = privileges});
     std::uint64_t number = 0;
     try {
+        if (scope_ == DAT_RMR_SCOPE_EP) ep.add_window(bindings_);
         number = binds.add({.rmr = handle(),
                             .cookie = cookie,
                             .suppressed = (flags & DAT_COMPLETION_SUPPRESS_FLAG) != 0,

@@ -20,15 +20,17 @@ static DAT_RMR_CONTEXT bind_rmr(Side *side, DAT_RMR_HANDLE rmr) {
     return context;
 }
 
-/* An RMR for one endpoint, which its peer may end. */
-static DAT_RMR_CONTEXT bind_window(Side *side) {
+/* An RMR for one endpoint, whose binding its peer may end. */
+static DAT_RMR_HANDLE new_window(const Side *side) {
     DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
     NEED(dat_rmr_create_for_ep);
     DAT_RETURN rc = dat_rmr_create_for_ep(side->pz, &rmr);
     if (!on_loopback() && DAT_GET_TYPE(rc) == DAT_MODEL_NOT_SUPPORTED) skip("the provider has no RMRs");
     CHECK_OK(rc);
-    return bind_rmr(side, rmr);
+    return rmr;
 }
+
+static DAT_RMR_CONTEXT bind_window(Side *side) { return bind_rmr(side, new_window(side)); }
 
 static DAT_RETURN send_invalidating(const Side *side, DAT_BOOLEAN invalidate, DAT_RMR_CONTEXT context) {
     DAT_LMR_TRIPLET local = piece(side, SEND_AT, 64);
@@ -76,6 +78,27 @@ TEST(send_with_invalidate__ends_the_rmr) {
     CHECK_EQ(received.rmr_context, context);
     CHECK_OK(write_to(pair.client, context, 6));
     EXPECT_DTO(pair.client, REQUEST, 6, DAT_DTO_ERR_REMOTE_ACCESS);
+}
+
+/* The receiver, which has been told, may bind the RMR again or free the region. */
+TEST(send_with_invalidate__the_rmr_is_bound_to_nothing) {
+    const Pair pair = connected();
+    Side *side = pair.server;
+    const DAT_RMR_HANDLE rmr = new_window(side);
+    for (int i = 0; i < 3; ++i) {
+        DAT_RMR_PARAM param;
+        const DAT_RMR_CONTEXT context = bind_rmr(side, rmr);
+        CHECK_OK(write_to(pair.client, context, 5));
+        EXPECT_DONE(pair.client, 5);
+        CHECK_OK(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
+        CHECK_EQ(param.lmr_triplet.segment_length, LENGTH);
+        CHECK_SUB(dat_lmr_free(side->lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+        exchange(&pair, DAT_TRUE, context);
+        CHECK_OK(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
+        CHECK_EQ(param.lmr_triplet.segment_length, 0);
+        CHECK_EQ(param.mem_priv, DAT_MEM_PRIV_NONE_FLAG);
+    }
+    CHECK_OK(dat_lmr_free(side->lmr));
 }
 
 TEST(send_with_invalidate__without_invalidating) {
@@ -233,6 +256,20 @@ TEST(rdma_read_to_rmr__no_such_rmr) {
         CHECK(DAT_GET_TYPE(rc) == DAT_INVALID_PARAMETER || DAT_GET_TYPE(rc) == DAT_PRIVILEGES_VIOLATION ||
               DAT_GET_TYPE(rc) == DAT_PROTECTION_VIOLATION);
     }
+}
+
+TEST(rdma_read_to_rmr__invalidated_by_the_peer) {
+    DAT_RMR_TRIPLET local, remote;
+    NEED(dat_ep_post_send_with_invalidate);
+    const Pair pair = reading(&local, &remote);
+    EXPECT_DONE(pair.client, 4);
+    CHECK_OK(post(pair.client, (Work){.operation = RECEIVE, .at = SEND_AT, .length = 64, .cookie = 3}));
+    DAT_RETURN rc = send_invalidating(pair.server, DAT_TRUE, local.rmr_context);
+    if (!on_loopback() && DAT_GET_TYPE(rc) == DAT_MODEL_NOT_SUPPORTED) skip("the provider has no send with invalidate");
+    CHECK_OK(rc);
+    EXPECT_RECEIVED(pair.client, 3);
+    CHECK_OK(read_to(pair.client->ep, &local, &remote, DAT_COMPLETION_DEFAULT_FLAG));
+    EXPECT_DTO(pair.client, REQUEST, 4, DAT_DTO_ERR_LOCAL_PROTECTION);
 }
 
 /* A bind that is flushed does not end the binding, and begins none. */

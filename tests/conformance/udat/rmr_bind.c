@@ -530,6 +530,33 @@ TEST(rmr_query__when_a_later_bind_was_flushed) {
     pair_close(&pair);
 }
 
+/* What only the peer of an endpoint could reach is free without its connection. */
+TEST(lmr_free__when_the_endpoint_of_the_window_was_reset_or_freed) {
+    NEED(dat_rmr_create_for_ep);
+    Pair pair = connected_pair_here((Options){0});
+    Side *side = pair.client;
+    DAT_RMR_HANDLE rmr = new_rmr_for_ep(side->pz);
+    const Region first = new_region(side, 0), second = new_region(side, 200);
+    bind_region(rmr, side, &first);
+    expect_bound(side, rmr, 1);
+    expect_in_use(&first);
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    CHECK_OK(dat_ep_reset(pair.client->ep));
+    CHECK_OK(dat_ep_reset(pair.server->ep));
+    CHECK_EQ(query(rmr).lmr_triplet.segment_length, 0);
+    CHECK_EQ(query(rmr).mem_priv, DAT_MEM_PRIV_NONE_FLAG);
+    CHECK_OK(dat_lmr_free(first.lmr));
+    pair_connect(&pair);
+    bind_region(rmr, side, &second);
+    expect_bound(side, rmr, 1);
+    expect_bound_to(rmr, &second, query(rmr).rmr_context);
+    expect_in_use(&second);
+    CHECK_OK(dat_ep_free(side->ep));
+    CHECK_EQ(query(rmr).lmr_triplet.segment_length, 0);
+    CHECK_OK(dat_lmr_free(second.lmr));
+    CHECK_OK(dat_rmr_free(rmr));
+}
+
 /* The completions of several endpoints may be taken in another order than that of the binds. */
 TEST(lmr_free__when_several_endpoints_have_bound) {
     Pair pair = connected_pair_here((Options){0});
