@@ -278,6 +278,7 @@ DAT_RETURN Ep::modify(const EpParts& parts) {
                              parts.attr.recv_completion_flags == attr_.recv_completion_flags &&
                              parts.attr.request_completion_flags == attr_.request_completion_flags;
     if (!same_queues) {
+        discard_requests();
         // Completions that wait get their cookies back, which the endpoint will not know any more.
         for (Evd* evd : {recv_evd_.get(), request_evd_.get()})
             if (evd != nullptr && !evd->collect_all())

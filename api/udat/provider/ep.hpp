@@ -162,6 +162,12 @@ public:
         if (own_request_queue_ != nullptr) discard(*own_request_queue_, &own_binds_);
     }
 
+    /// As discard_requests(), while other threads may change the parts.
+    void settle_binds() const noexcept {
+        const LockGuard lock(parts_lock_);
+        discard_requests();
+    }
+
     /// Takes the completions of all requests that no event reports. Not while parts of an endpoint are locked.
     void collect_unreported() const noexcept {
         discard_requests();

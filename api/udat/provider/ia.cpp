@@ -134,6 +134,17 @@ bool Ia::in_use() const noexcept {
                                [&](const auto& objects) { return std::ranges::any_of(objects, is_of_consumer); });
 }
 
+void Ia::settle_binds() noexcept {
+    (void)find<Ep>([](const Ep& ep) {
+        ep.settle_binds();
+        return false;
+    });
+    (void)find<Evd>([](Evd& evd) {
+        (void)evd.collect_suppressed();
+        return false;
+    });
+}
+
 /// Other threads may free children meanwhile; revoke() decides which thread destroys a child.
 void Ia::destroy_children(DAT_HANDLE_TYPE type) noexcept {
     if (type == DAT_HANDLE_TYPE_EVD) async_evd_ = {};

@@ -90,6 +90,9 @@ public:
         });
     }
 
+    /// Takes the completions of binds that no event reports. Regions that they have unbound are not in use any more.
+    void settle_binds() noexcept;
+
     /// Reports whether any object of the consumer exists. Those of the provider are requests, the endpoints that it
     /// made for them, and the dispatcher created with the IA.
     bool in_use() const noexcept;

@@ -106,6 +106,7 @@ DAT_RETURN calls::lmr_create(Ia& owner, DAT_MEM_TYPE type, DAT_REGION_DESCRIPTIO
 }
 
 DAT_RETURN calls::lmr_free(Lmr& region) {
+    if (region.users.in_use()) region.ia().settle_binds();
     if (region.users.in_use()) return invalid_state(DAT_INVALID_STATE_LMR_IN_USE, "an RMR is bound to the region");
     return destroy<Lmr>(region.handle());
 }

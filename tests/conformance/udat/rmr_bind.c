@@ -530,6 +530,62 @@ TEST(rmr_query__when_a_later_bind_was_flushed) {
     pair_close(&pair);
 }
 
+/* Binds and unbinds the region between messages for which the peer is not ready. No event tells when that is done. */
+static Region unbind_without_event(const Pair *pair, DAT_COMPLETION_FLAGS flags) {
+    Side *side = pair->client;
+    DAT_RMR_HANDLE rmr = new_rmr(side->pz);
+    const Region region = new_region(side, 0), nothing = {.lmr = DAT_HANDLE_NULL};
+    const Work message = {.operation = SEND, .length = 8, .flags = DAT_COMPLETION_SUPPRESS_FLAG};
+    CHECK_OK(post(side, message));
+    CHECK_OK(bind_by(side, rmr, &region, 1, flags));
+    CHECK_OK(bind_by(side, rmr, &nothing, 2, flags));
+    CHECK_OK(post(side, message));
+    if (on_loopback()) expect_in_use(&region);
+    for (DAT_UINT64 cookie = 3; cookie < 5; ++cookie) {
+        CHECK_OK(post(pair->server, (Work){.operation = RECEIVE, .at = RECV_AT, .length = 8, .cookie = cookie}));
+        EXPECT_RECEIVED(pair->server, cookie);
+    }
+    return region;
+}
+
+static void expect_soon_free(const Region *region) {
+    DAT_RETURN rc = DAT_INVALID_STATE;
+    for (const DAT_TIMEOUT start = clock_us(); rc != DAT_SUCCESS && clock_us() - start < long_us();)
+        rc = dat_lmr_free(region->lmr);
+    CHECK_OK(rc);
+}
+
+static void set_request_evd(const Side *side, DAT_EVD_HANDLE evd) {
+    const DAT_EP_PARAM param = {.request_evd_handle = evd};
+    CHECK_OK(dat_ep_modify(side->ep, DAT_EP_FIELD_REQUEST_EVD_HANDLE, &param));
+}
+
+TEST(lmr_free__after_a_suppressed_unbind) {
+    const Pair pair = connected_pair_here((Options){0});
+    const Region region = unbind_without_event(&pair, DAT_COMPLETION_SUPPRESS_FLAG);
+    expect_soon_free(&region);
+    expect_nothing(pair.client);
+}
+
+TEST(lmr_free__after_an_unbind_without_an_evd) {
+    const Pair pair = open_pair_here((Options){0});
+    set_request_evd(pair.client, DAT_HANDLE_NULL);
+    pair_connect(&pair);
+    const Region region = unbind_without_event(&pair, DAT_COMPLETION_DEFAULT_FLAG);
+    expect_soon_free(&region);
+}
+
+TEST(lmr_free__after_an_unbind_before_there_was_an_evd) {
+    const Pair pair = open_pair_here((Options){0});
+    set_request_evd(pair.client, DAT_HANDLE_NULL);
+    pair_connect(&pair);
+    const Region region = unbind_without_event(&pair, DAT_COMPLETION_DEFAULT_FLAG);
+    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
+    CHECK_OK(dat_ep_reset(pair.client->ep));
+    set_request_evd(pair.client, pair.client->evds[REQUEST]);
+    CHECK_OK(dat_lmr_free(region.lmr));
+}
+
 /* What only the peer of an endpoint could reach is free without its connection. */
 TEST(lmr_free__when_the_endpoint_of_the_window_was_reset_or_freed) {
     NEED(dat_rmr_create_for_ep);
