@@ -94,8 +94,8 @@ def threads_that_call(monkeypatch, owner, name):
 def until_it_waits_for_a_child(monkeypatch, close):
     """Starts a thread that closes an object, and returns when it waits for another thread that ends a child, or is
     over."""
-    waits, wait = threading.Event(), _lifetime._released.wait
-    monkeypatch.setattr(_lifetime._released, "wait", lambda: (waits.set(), wait()))
+    waits, wait = threading.Event(), _lifetime._await_return
+    monkeypatch.setattr(_lifetime, "_await_return", lambda ending: (waits.set(), wait(ending)))
     closing = Background(close)
     while closing.runs() and not waits.is_set():
         pass

@@ -662,9 +662,9 @@ def test_cycles_leak_nothing(device, free_service):
         server.disconnect()
 
     with device.listen(service) as listener:
-        children = len(device.domain._children)
+        children = len(device.domain._place.children())
         leak_nothing(cycle, CYCLES)
-        assert len(device.domain._children) == children
+        assert len(device.domain._place.children()) == children
 
 
 def test_eight_threads(device):

@@ -83,6 +83,7 @@ PYBIND11_MODULE(_core, module) {
     bind_devices(module);
     bind_work(module);
     bind_endpoints(module);
+    bind_lifetime(module);
     module.def("resolve_host", &resolve);
     module.def("wait_readable", &wait_readable);
 }

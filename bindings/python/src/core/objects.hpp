@@ -92,6 +92,7 @@ py::object to_python(const EndpointCounters& counters);
 
 void bind_devices(py::module_& module);
 void bind_endpoints(py::module_& module);
+void bind_lifetime(py::module_& module);
 void bind_work(py::module_& module);
 
 /// Binds the posting functions of endpoints.

@@ -50,10 +50,7 @@ class Device(Held):
     @property
     def domain(self) -> ProtectionDomain:
         """The protection domain of regions and endpoints that name no other."""
-        with _lifetime._lock:  # only one thread creates it
-            if self._domain is None or self._domain.closed:
-                self._domain = ProtectionDomain(self)
-            return self._domain
+        return _lifetime.only_one(self, "_domain", lambda: ProtectionDomain(self))
 
     def register(self, memory: Buffer | int, access: Access = Access.ALL, *,
                  domain: ProtectionDomain | None = None) -> MemoryRegion:

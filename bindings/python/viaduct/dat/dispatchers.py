@@ -17,6 +17,7 @@ from viaduct.dat.events import (KINDS, NUMBERS, OPERATIONS, STATUSES, CrArrivalE
 from viaduct.dat.objects import Counting, DatObject, counters_of, handle_of, object_of
 from viaduct.dat.service_points import Cr
 from viaduct.dat.structures import CnoParam, EvdParam
+from viaduct.errors import Error
 
 if typing.TYPE_CHECKING:
     from viaduct.dat.adapters import Ia
@@ -185,15 +186,17 @@ class Evd(Counting):
 
         The EVD gets a CNO for that. Raises ValueError if it has one already: then wait for that one.
         """
-        with _lifetime._lock:  # only one thread creates it
-            if self._notifier is None:
-                if self.cno is not None:
-                    raise ValueError("the EVD has a CNO already: wait for that one")
-                notifier = self.ia.cno_fd_create()
-                _dat.dat_evd_modify_cno(self.handle, notifier.handle)
-                notifier._evds.add(self.handle)
-                self._notifier = notifier
-            return self._notifier.fileno()
+        if self._notifier is None and self.cno is not None:
+            raise ValueError("the EVD has a CNO already: wait for that one")
+        notifier = _lifetime.only_one(self, "_notifier", self.ia.cno_fd_create)
+        if self.handle not in notifier._evds:
+            try:
+                _dat.dat_evd_modify_cno(self.handle, notifier.handle)  # several threads may do it
+            except Error:
+                notifier.close()
+                raise
+            notifier._evds.add(self.handle)
+        return notifier.fileno()
 
     def _dequeue(self) -> Event | None:
         raw = _dat.dat_evd_dequeue(self.handle)

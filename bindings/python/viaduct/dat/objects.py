@@ -48,8 +48,7 @@ class DatObject(_lifetime.Resource):
 
     def free(self) -> None:
         """Ends the object, as close() does, but only if nothing uses it. Raises Error(INVALID_STATE) otherwise."""
-        with self._ending():
-            self._destroy()
+        self._end_by(self._destroy)
 
     @property
     def context(self) -> int:

@@ -96,8 +96,7 @@ class Cr(DatObject):
         An event of the endpoint's connect EVD reports the outcome. Raises Error: INVALID_STATE (the endpoint is in
         use), INVALID_HANDLE (it is not suitable); another endpoint may be tried.
         """
-        with self._ending():
-            _dat.dat_cr_accept(self.handle, handle_of(ep), private_data)
+        self._end_by(lambda: _dat.dat_cr_accept(self.handle, handle_of(ep), private_data))
 
     async def accept_async(self, ep: Ep | None = None, private_data: bytes = b"",
                            timeout: float | None = None) -> ConnectionEvent:
@@ -112,14 +111,12 @@ class Cr(DatObject):
 
     def reject(self, private_data: bytes = b"") -> None:
         """Refuses the request (dat_cr_reject). The peer gets CONNECTION_EVENT_PEER_REJECTED with the private data."""
-        with self._ending():
-            _dat.dat_cr_reject(self.handle, private_data)
+        self._end_by(lambda: _dat.dat_cr_reject(self.handle, private_data))
 
     def handoff(self, conn_qual: int) -> None:
         """Passes the request to another public service point of the adapter (dat_cr_handoff). Raises
         Error(INVALID_PARAMETER) if there is none; the request stays then."""
-        with self._ending():
-            _dat.dat_cr_handoff(self.handle, conn_qual)
+        self._end_by(lambda: _dat.dat_cr_handoff(self.handle, conn_qual))
 
     def query(self, mask: CrParamMask = CrParamMask.ALL) -> CrParam:
         """Returns its parameters (dat_cr_query)."""

@@ -42,8 +42,8 @@ class ConnReq(Object):
         data = None if private_data is None else bytes(memoryview(private_data))
         if data is not None and len(data) > 255:
             raise ValueError("private data has at most 255 bytes")
-        with self._ending(even_if_it_fails=True):
-            return Conn(_rpma.rpma_conn_req_connect(self._take(), data), self._parents)
+        return self._end_by(lambda: self._end_anyhow(
+            lambda handle: Conn(_rpma.rpma_conn_req_connect(handle, data), self._parents)))
 
     def recv(self, destination: Piece, *, context: int = 0) -> None:
         """Posts memory for one message before the connection is established.

@@ -2,9 +2,12 @@
 """The base classes of the objects of librpma."""
 from __future__ import annotations
 
+import typing
+
 from viaduct import _rpma
 from viaduct._lifetime import Resource
 
+T = typing.TypeVar("T")
 CLOSED = 1  # no object has this handle, so that calls on a closed object give INVAL
 
 
@@ -33,8 +36,14 @@ class Object(Resource):
 
     def _delete(self) -> None:
         """Deletes the object with the call of C, and raises its errors. The object is gone even then."""
-        with self._ending(even_if_it_fails=True):
-            self._end(self._take())
+        self._end_by(lambda: self._end_anyhow(self._end))
+
+    def _end_anyhow(self, end: typing.Callable[[int], T]) -> T:
+        try:
+            return end(self._take())
+        except BaseException:
+            self._released()
+            raise
 
 
 class Configuration(Object):

@@ -47,8 +47,7 @@ class CompletionQueue(Handled):
     def destroy(self) -> None:
         """VipDestroyCQ. Raises Error(ERROR_RESOURCE) if a VI uses it; close() closes that VI first. Waits until a
         running notify handler of the queue has returned."""
-        with self._ending():
-            self._release()
+        self._end_by(self._release)
 
     def _release(self) -> None:
         _vipl.VipDestroyCQ(self.handle)

@@ -40,17 +40,18 @@ class ConnectionRequest(Handled):
         Raises TimeoutError if the peer has given up; Error: INVALID_STATE (the VI is not idle),
         INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS (the attribute differs from the peer's: try another VI).
         """
-        with self._ending():
-            try:
-                _vipl.VipConnectAccept(self.handle, vi.handle)
-            except TimeoutError:
-                self._released()
-                raise
+        self._end_by(lambda: self._accept(vi))
+
+    def _accept(self, vi: Vi) -> None:
+        try:
+            _vipl.VipConnectAccept(self.handle, vi.handle)
+        except TimeoutError:
+            self._released()
+            raise
 
     def reject(self) -> None:
         """VipConnectReject. Refuses the request. The peer gets REJECT."""
-        with self._ending():
-            self._release()
+        self._end_by(self._release)
 
     def _release(self) -> None:
         _vipl.VipConnectReject(self.handle)

@@ -28,13 +28,13 @@ class Ptag(Handled):
 
     def destroy(self) -> None:
         """VipDestroyPtag. Raises Error(ERROR_RESOURCE) if a VI or a region uses the tag; close() closes these first."""
-        with self._ending():
-            if not self._children:
-                self._deregister_chunks()
-            _vipl.VipDestroyPtag(self.nic.handle, self.handle)
+        self._end_by(self._destroy if self._place.has_children else self._release)
 
     def _release(self) -> None:
         self._deregister_chunks()
+        self._destroy()
+
+    def _destroy(self) -> None:
         _vipl.VipDestroyPtag(self.nic.handle, self.handle)
 
     @quick
@@ -96,8 +96,7 @@ class Region(Handled):
     def deregister(self) -> None:
         """VipDeregisterMem. Ends all use of the memory: operations in progress, and later ones, complete with a
         protection error. Raises Error(INVALID_PARAMETER) if the region is closed."""
-        with self._ending():
-            self._release()
+        self._end_by(self._release)
 
     def _release(self) -> None:
         _vipl.VipDeregisterMem(self.nic.handle, self._pinned.address, self.handle)

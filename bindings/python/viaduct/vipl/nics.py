@@ -104,10 +104,7 @@ class Nic(Handled):
     @property
     def ptag(self) -> Ptag:
         """The protection tag of objects created without one."""
-        with _lifetime._lock:  # only one thread creates it
-            if self._ptag is None or self._ptag.closed:
-                self._ptag = self.create_ptag()
-            return self._ptag
+        return _lifetime.only_one(self, "_ptag", self.create_ptag)
 
     def create_ptag(self) -> Ptag:
         """VipCreatePtag. Returns a new protection tag. Raises Error(ERROR_RESOURCE) if the NIC has no more tags."""

@@ -72,8 +72,7 @@ class Vi(Handled):
     def destroy(self) -> None:
         """VipDestroyVi. Raises Error(INVALID_STATE) if the VI is not idle or descriptors are on its queues; close()
         requires neither. Waits until a running notify handler of the VI has returned."""
-        with self._ending():
-            _vipl.VipDestroyVi(self.handle)
+        self._end_by(lambda: _vipl.VipDestroyVi(self.handle))
         self._gone()
 
     def _release(self) -> None:
@@ -212,7 +211,7 @@ class Vi(Handled):
         return self._post("VipPostRecv", _vipl.VipPostRecv, descriptor)
 
     def _post(self, call: str, post: typing.Callable[[int, int, int, int], None], descriptor: Descriptor) -> Descriptor:
-        if self._closed:  # else close() might never end
+        if self._place.closed:  # else close() might never end
             raise error_of(call, ReturnCode.INVALID_PARAMETER)
         if descriptor.posted:
             raise ValueError("the descriptor is posted")
@@ -368,7 +367,7 @@ class Vi(Handled):
 
     @user_data.setter
     def user_data(self, user_data: int) -> None:
-        if self._closed:
+        if self.closed:
             raise error_of("VipSetUserData", ReturnCode.INVALID_PARAMETER)
         _vipl.VipSetUserData(self.handle, user_data)
 
