@@ -5,8 +5,17 @@ import os
 import sys
 
 import viaduct
+from viaduct._lifetime import Resource
+from viaduct.vipl import Descriptor
 
 PACKAGE = os.path.dirname(viaduct.__file__)
+
+
+def _is_in_finalizer(frame):
+    """Python does not pass on exceptions of finalizers."""
+    while frame.f_code not in (_run.__code__, Resource.__del__.__code__, Descriptor.__del__.__code__):
+        frame = frame.f_back
+    return frame.f_code is not _run.__code__
 
 
 def _run(call, place, act):
@@ -15,7 +24,7 @@ def _run(call, place, act):
     left = [place]
 
     def trace(frame, event, argument):
-        if not frame.f_code.co_filename.startswith(PACKAGE):
+        if not frame.f_code.co_filename.startswith(PACKAGE) or _is_in_finalizer(frame):
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
@@ -27,9 +36,10 @@ def _run(call, place, act):
     former = sys.gettrace()
     sys.settrace(trace)
     try:
-        call()
+        result = call()  # kept, because its finalizer is not a part of the call
     finally:
         sys.settrace(former)
+    del result
     return left[0] < 0
 
 

@@ -193,8 +193,8 @@ def test_agents_that_are_left_behind_end_with_the_program():
 
 def test_raw_agents_that_are_left_behind_end_with_the_program():
     raw = LEFT_BEHIND.replace("from viaduct import dat", "from viaduct import _dat, dat")
-    raw = raw.replace("ia.cno_create(lambda", "dat.Cno(ia, _dat.dat_cno_create(ia.handle, lambda").replace(
-        "called.set())\n", "called.set()))\n")
+    raw = raw.replace("ia.cno_create(lambda", "dat.Cno(ia, dat.Cno._make(_dat.dat_cno_create, ia.handle, lambda")
+    raw = raw.replace("called.set())\n", "called.set()))\n")
     assert python("-c", raw) == "left\n"
 
 

@@ -205,6 +205,72 @@ private:
     bool has_closed_ = false;
 };
 
+/// The handle of an object of C, from the call that creates the object to the call that ends it. The functions of the
+/// raw modules are called from here, so that Python runs no signal handler between a call and the note that it was
+/// made.
+class Owned {
+public:
+    /// Makes the call `create`, whose result is the handle, or a tuple that contains it at `index`. The object is ended
+    /// by the function `end` of the module, whose arguments are `before`, the handle, and `after`. `anyhow`: the object
+    /// is gone even if that call fails.
+    Owned(py::object module, std::string end, const py::object& create, const py::args& arguments,
+          const py::tuple& before, const py::tuple& after, py::ssize_t index, bool anyhow)
+        : module_(std::move(module)), end_(std::move(end)), anyhow_(anyhow), result_(create(*arguments)) {
+        handle_ = py::isinstance<py::tuple>(result_) ? result_[py::int_(index)] : result_;
+        arguments_ = before + py::make_tuple(handle_) + after;
+    }
+    ~Owned() {
+        if (is_ended_ || is_handed_over_) return;
+        const py::error_scope pending;
+        try {
+            end();
+        } catch (...) {  // the library has ended it with its parent
+        }
+    }
+    Owned(const Owned&) = delete;
+    Owned& operator=(const Owned&) = delete;
+
+    const py::object& result() const noexcept { return result_; }
+    const py::object& handle() const noexcept { return handle_; }
+    bool is_ended() const noexcept { return is_ended_; }
+    bool has_failed() const noexcept { return has_failed_; }
+
+    /// From here on a resource ends it. Until then, the destructor does.
+    void hand_over() noexcept { is_handed_over_ = true; }
+
+    /// Ends the object. Its handle may be that of no object.
+    void end() { end_with(module_.attr(end_.c_str()), arguments_); }
+
+    /// The same, unless it is ended.
+    void end_once() {
+        if (!is_ended_) end();
+    }
+
+    /// Makes another call that ends the object, and returns its result.
+    py::object end_with(const py::object& call, const py::args& arguments) {
+        try {
+            py::object result = call(*arguments);
+            is_ended_ = true;
+            return result;
+        } catch (const py::error_already_set& error) {
+            if (anyhow_ && error.matches(py::module_::import("viaduct.errors").attr("Error")))
+                is_ended_ = has_failed_ = true;
+            throw;
+        }
+    }
+
+private:
+    const py::object module_;
+    const std::string end_;
+    const bool anyhow_;
+    py::object result_;
+    py::object handle_;
+    py::args arguments_;
+    bool is_handed_over_ = false;
+    bool is_ended_ = false;
+    bool has_failed_ = false;
+};
+
 /// Replaces the value of an attribute, unless it is no longer `present`.
 bool replace(const py::object& owner, const char* name, const py::object& present, const py::object& next) {
     if (!present.is(owner.attr(name))) return false;
@@ -235,6 +301,19 @@ void bind_lifetime(py::module_& module) {
         .def("await_return", &Ending::await_return)
         .def("__enter__", [](const py::object& self) { return self; })
         .def("__exit__", [](Ending& self, const py::args&) { self.leave(); });
+    py::class_<Owned>(module, "Owned")
+        .def(py::init<py::object, std::string, const py::object&, const py::args&, const py::tuple&, const py::tuple&,
+                      py::ssize_t, bool>(),
+             arg("module"), arg("end"), arg("create"), arg("before") = py::tuple(), arg("after") = py::tuple(),
+             arg("index") = -1, arg("anyhow") = false)
+        .def_property_readonly("result", &Owned::result)
+        .def_property_readonly("handle", &Owned::handle)
+        .def_property_readonly("ended", &Owned::is_ended)
+        .def_property_readonly("failed", &Owned::has_failed)
+        .def("hand_over", &Owned::hand_over)
+        .def("end", &Owned::end)
+        .def("end_once", &Owned::end_once)
+        .def("end_with", &Owned::end_with, arg("call"));
     module.def("replace", &replace, arg("owner"), arg("name"), arg("present"), arg("next"));
 }
 

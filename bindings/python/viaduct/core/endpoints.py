@@ -272,7 +272,8 @@ class Endpoint(Held):
         return _succeeded("Endpoint.wait_receive_async", (await self.receive_queue._wait_async(self, 1, timeout))[0])
 
     def _release(self) -> None:
-        self._raw.disconnect()  # immediately, because a waiting thread may keep a reference to the object
+        if "_raw" in vars(self):
+            self._raw.disconnect()  # immediately, because a waiting thread may keep a reference to the object
         super()._release()
         for queue in self._owned:
             queue.close()

@@ -14,7 +14,7 @@ class Held(Resource):
     """Holds an object of the extension module, `_raw`, until it is closed."""
 
     def _release(self) -> None:
-        del vars(self)["_raw"]
+        vars(self).pop("_raw", None)
 
     def _require_open(self) -> None:
         """Raises ValueError if it is closed."""

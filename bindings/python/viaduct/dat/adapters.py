@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 
-from viaduct import _dat
+from viaduct import _core, _dat
 from viaduct._arguments import checked
 from viaduct.dat.constants import (CloseFlags, EvdFlags, IaAttrMask, IaCounterType, MemPrivFlags, ProviderAttrMask,
                                    PspFlags, VaType)
@@ -31,8 +31,8 @@ def ia_open(name: str = DEFAULT_IA, async_evd_min_qlen: int = 8, async_evd: Evd 
     tells which property no entry has: the name, the version, or the thread safety.
     """
     wanted = async_evd if isinstance(async_evd, int) else handle_of(async_evd)
-    evd, ia = _dat.dat_ia_openv(name, async_evd_min_qlen, wanted, *version, thread_safety)
-    return Ia(name, ia, evd)
+    own = Ia._make(_dat.dat_ia_openv, name, async_evd_min_qlen, wanted, *version, thread_safety)
+    return Ia(name, own)
 
 
 class Ia(Counting):
@@ -43,14 +43,19 @@ class Ia(Counting):
     """
 
     _counters = counters_of("DCNT_IA_")
+    _ended_by = "dat_ia_close"
+    _end_arguments = (CloseFlags.ABRUPT,)
 
-    def __init__(self, name: str, handle: int, async_evd: int) -> None:
+    def __init__(self, name: str, own: _core.Owned) -> None:
         self.name = name
+        async_evd: int = own.result[0]
         known = object_of(async_evd)
         self.async_evd = known if isinstance(known, Evd) else None
-        super().__init__(handle, self.async_evd)
+        super().__init__(own, self.async_evd)
         if self.async_evd is None and async_evd != EVD_ASYNC_EXISTS:
-            self.async_evd = Evd(self, async_evd, owned=False)
+            its_own = Evd._make(int, async_evd)
+            its_own.hand_over()
+            self.async_evd = Evd(self, its_own, owned=False)
 
     def _description(self) -> str:
         return self.name
@@ -67,15 +72,12 @@ class Ia(Counting):
         evd = self.async_evd
         if evd is not None and evd.ia is self and evd._notifier is not None:
             evd._notifier.close()  # of which the program does not know
-        _dat.dat_ia_close(self.handle, flags)
+        self._own.end_with(_dat.dat_ia_close, self.handle, flags)
         super().close()  # what the library has closed with it: the EVD of asynchronous events
 
     def free(self) -> None:
         """Same as close(CloseFlags.GRACEFUL)."""
         self.close(CloseFlags.GRACEFUL)
-
-    def _destroy(self) -> None:
-        _dat.dat_ia_close(self.handle, CloseFlags.ABRUPT)
 
     def query(self, mask: IaAttrMask = IaAttrMask.ALL) -> IaAttr:
         """Returns the adapter's attributes (dat_ia_query)."""
@@ -103,16 +105,16 @@ class Ia(Counting):
         cno: a CNO to notify. Raises Error(INSUFFICIENT_RESOURCES) if the adapter does not support queues of that
         length.
         """
-        return Evd(self, _dat.dat_evd_create(self.handle, evd_min_qlen, handle_of(cno), flags), cno)
+        return Evd(self, Evd._make(_dat.dat_evd_create, self.handle, evd_min_qlen, handle_of(cno), flags), cno)
 
     def cno_create(self, agent: Agent | None = None) -> Cno:
         """Returns a new notification object, which calls the agent, if there is one."""
-        return Cno(self, _dat.dat_cno_create(self.handle, raw_agent(agent)))
+        return Cno(self, Cno._make(_dat.dat_cno_create, self.handle, raw_agent(agent)))
 
     def cno_fd_create(self) -> Cno:
         """Returns a new notification object with a file descriptor."""
-        fd, handle = _dat.dat_cno_fd_create(self.handle)
-        return Cno(self, handle, fd)
+        own = Cno._make(_dat.dat_cno_fd_create, self.handle)
+        return Cno(self, own, own.result[0])
 
     def lmr_create(self, region: Buffer | Lmr, pz: Pz, privileges: MemPrivFlags | None = None,
                    va_type: VaType = VaType.VA, shared_memory_id: bytes | None = None) -> Lmr:
@@ -159,10 +161,11 @@ class Ia(Counting):
                                                if not name.endswith("_specific")}  # not those of the provider
         zone, received, requested, connected = (handle_of(part) for part in (pz, recv_evd, request_evd, connect_evd))
         if srq is None:
-            handle = _dat.dat_ep_create(self.handle, zone, received, requested, connected, raw)
+            own = Ep._make(_dat.dat_ep_create, self.handle, zone, received, requested, connected, raw)
         else:
-            handle = _dat.dat_ep_create_with_srq(self.handle, zone, received, requested, connected, srq.handle, raw)
-        return Ep(self, handle, pz_handle=pz, recv_evd_handle=recv_evd, request_evd_handle=request_evd,
+            own = Ep._make(_dat.dat_ep_create_with_srq, self.handle, zone, received, requested, connected, srq.handle,
+                           raw)
+        return Ep(self, own, pz_handle=pz, recv_evd_handle=recv_evd, request_evd_handle=request_evd,
                   connect_evd_handle=connect_evd, srq_handle=srq)
 
     def psp_create(self, conn_qual: int, evd: Evd, flags: PspFlags = PspFlags.CONSUMER) -> Psp:

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import typing
 
-from viaduct import _dat, _lifetime, _waiting
+from viaduct import _core, _dat, _lifetime, _waiting
 from viaduct._arguments import awaits
 from viaduct.dat.constants import CnoParamMask, EventNumber, EvdParamMask, IbExtType, IbStatus, ReturnType
 from viaduct.dat.errors import TimeoutError, error_of
@@ -49,11 +49,11 @@ class Cno(DatObject):
 
     _ended_by = "dat_cno_free"
 
-    def __init__(self, ia: Ia, handle: int, fd: int = -1) -> None:
+    def __init__(self, ia: Ia, own: _core.Owned, fd: int = -1) -> None:
         self.ia = ia
         self._fd = fd
         self._evds: set[int] = set()  # handles of the EVDs that notify it
-        super().__init__(handle, ia)
+        super().__init__(own, ia)
 
     def fileno(self) -> int:
         """Returns the descriptor, which is readable when an EVD has new events; trigger() returns that EVD. Raises
@@ -130,16 +130,16 @@ class Evd(Counting):
     _counters = counters_of("DCNT_EVD_")
     _ended_by = "dat_evd_free"
 
-    def __init__(self, ia: Ia, handle: int, cno: Cno | None = None, *, owned: bool = True) -> None:
+    def __init__(self, ia: Ia, own: _core.Owned, cno: Cno | None = None, *, owned: bool = True) -> None:
         self.ia = ia
         self.cno = cno
         if cno is not None:
-            cno._evds.add(handle)
+            cno._evds.add(own.handle)
         self._owned = owned  # False: by the library, as the EVD for asynchronous events
         self._notifier: Cno | None = None  # the CNO that fileno() created
         self._claims: list[_Claim] = []
         self._set_aside: collections.deque[Event] = collections.deque()  # taken, but not yet wanted by a task
-        super().__init__(handle, ia)
+        super().__init__(own, ia)
 
     # ---- Taking events ----
 

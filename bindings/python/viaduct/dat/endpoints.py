@@ -6,7 +6,7 @@ import asyncio
 import socket
 import typing
 
-from viaduct import _dat
+from viaduct import _core, _dat
 from viaduct._arguments import MISTAKES, explain, quick
 from viaduct.dat.constants import CloseFlags, CompletionFlags, ConnectFlags, EpParamMask, EpState, Qos, SrqParamMask
 from viaduct.dat.errors import connection_error
@@ -52,10 +52,10 @@ class Ep(Counting):
     _counters = counters_of("DCNT_EP_")
     _ended_by = "dat_ep_free"
 
-    def __init__(self, ia: Ia, handle: int, **parts: DatObject | None) -> None:
+    def __init__(self, ia: Ia, own: _core.Owned, **parts: DatObject | None) -> None:
         self.ia = ia
         self._parts = parts  # objects, by the field names of EpParam
-        super().__init__(handle, ia, *parts.values())
+        super().__init__(own, ia, *parts.values())
 
     @property
     def connect_evd(self) -> Evd | None:
@@ -298,7 +298,7 @@ class Srq(DatObject):
     def __init__(self, ia: Ia, pz: Pz, max_recv_dtos: int, max_recv_iov: int, low_watermark: int) -> None:
         attributes = {"max_recv_dtos": max_recv_dtos, "max_recv_iov": max_recv_iov, "low_watermark": low_watermark}
         self.ia = ia
-        super().__init__(_dat.dat_srq_create(ia.handle, pz.handle, attributes), ia, pz)
+        super().__init__(self._make(_dat.dat_srq_create, ia.handle, pz.handle, attributes), ia, pz)
 
     def post_recv(self, pieces: Pieces, cookie: int = 0) -> None:
         """Posts memory for one message to any of the endpoints. Raises Error: INVALID_PARAMETER (more than max_recv_iov

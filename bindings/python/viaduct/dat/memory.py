@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 import weakref
 
-from viaduct import _dat
+from viaduct import _core, _dat
 from viaduct.dat.constants import (CompletionFlags, LmrParamMask, MemPrivFlags, MemType, PzParamMask, ReturnType,
                                    RmrParamMask, VaType)
 from viaduct.dat.objects import DatObject
@@ -25,7 +25,7 @@ class Pz(DatObject):
 
     def __init__(self, ia: Ia) -> None:
         self.ia = ia
-        super().__init__(_dat.dat_pz_create(ia.handle), ia)
+        super().__init__(self._make(_dat.dat_pz_create, ia.handle), ia)
 
     def query(self, mask: PzParamMask = PzParamMask.ALL) -> PzParam:
         """Returns its parameters (dat_pz_query)."""
@@ -34,12 +34,12 @@ class Pz(DatObject):
     def rmr_create(self) -> Rmr:
         """Returns a new RMR, which the peers of all endpoints of the zone may use. Raises Error(MODEL_NOT_SUPPORTED) if
         the device has no memory windows."""
-        return Rmr(self, _dat.dat_rmr_create(self.handle))
+        return Rmr(self, Rmr._make(_dat.dat_rmr_create, self.handle))
 
     def rmr_create_for_ep(self) -> Rmr:
         """Returns a new RMR for the peer of the endpoint that binds it. That peer can invalidate it
         (Ep.post_send_with_invalidate()). Raises Error(MODEL_NOT_SUPPORTED) if the device has no such memory windows."""
-        return Rmr(self, _dat.dat_rmr_create_for_ep(self.handle))
+        return Rmr(self, Rmr._make(_dat.dat_rmr_create_for_ep, self.handle))
 
 
 class Lmr(DatObject):
@@ -54,6 +54,8 @@ class Lmr(DatObject):
     transfers do not keep their regions: close a region after they have completed.
     """
 
+    _ended_by = "dat_lmr_free"
+
     def __init__(self, ia: Ia, region: Buffer | Lmr, pz: Pz, privileges: MemPrivFlags | None,
                  va_type: VaType, shared_memory_id: bytes | None) -> None:
         if isinstance(region, Lmr):
@@ -66,14 +68,15 @@ class Lmr(DatObject):
             privileges = MemPrivFlags.ALL
         if memory.readonly:
             privileges &= MemPrivFlags.READ
-        handle, self.lmr_context, self.rmr_context, self.registered_size, self.registered_address = _dat.dat_lmr_create(
-            ia.handle, mem_type, described, memory.nbytes, pz.handle, privileges, va_type, shared_memory_id or b"")
+        own = self._make(_dat.dat_lmr_create, ia.handle, mem_type, described, memory.nbytes, pz.handle, privileges,
+                         va_type, shared_memory_id or b"", index=0)
+        _, self.lmr_context, self.rmr_context, self.registered_size, self.registered_address = own.result
         self._memory: Pinned = memory
         self.view = memory.view
         self.ia = ia
         self.pz = pz
         self._rmrs: weakref.WeakSet[Rmr] = weakref.WeakSet()  # that were bound to it
-        super().__init__(handle, ia, pz, region if isinstance(region, Lmr) else None)
+        super().__init__(own, ia, pz, region if isinstance(region, Lmr) else None)
 
     def _description(self) -> str:
         return f"{len(self)} bytes, context {self.rmr_context}"
@@ -99,10 +102,6 @@ class Lmr(DatObject):
         """Returns its parameters (dat_lmr_query)."""
         return LmrParam._of(_dat.dat_lmr_query(self.handle, mask))
 
-    def _destroy(self) -> None:
-        _dat.dat_lmr_free(self.handle)
-        self._memory.release()
-
     def _release(self) -> None:
         while True:
             try:
@@ -111,6 +110,10 @@ class Lmr(DatObject):
                 if error.code is not ReturnType.INVALID_STATE or not self._rmrs:
                     raise
                 self._rmrs.pop().close()
+
+    def _released(self) -> None:
+        self._memory.release()
+        super()._released()
 
 
 class Rmr(DatObject):
@@ -124,10 +127,10 @@ class Rmr(DatObject):
 
     _ended_by = "dat_rmr_free"
 
-    def __init__(self, pz: Pz, handle: int) -> None:
+    def __init__(self, pz: Pz, own: _core.Owned) -> None:
         self.pz = pz
         self._lmrs: list[Lmr] = []  # the former, which peers may reach until the bind is complete, and the present one
-        super().__init__(handle, pz)
+        super().__init__(own, pz)
 
     def bind(self, lmr: Lmr, piece: LmrTriplet | tuple[int, int, int], ep: Ep,
              privileges: MemPrivFlags = MemPrivFlags.ALL, va_type: VaType = VaType.VA, cookie: int = 0,

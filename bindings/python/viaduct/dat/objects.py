@@ -2,9 +2,10 @@
 """The base classes of the objects of DAT."""
 from __future__ import annotations
 
+import typing
 import weakref
 
-from viaduct import _dat, _lifetime
+from viaduct import _core, _dat, _lifetime
 from viaduct.dat.constants import HandleType, IbOp, ReturnType
 from viaduct.errors import Error
 
@@ -30,25 +31,31 @@ class DatObject(_lifetime.Resource):
     """
 
     _ended_by: str  # the function of the API that ends the object
+    _end_arguments: tuple[object, ...] = ()  # of that function, after the handle
 
-    def __init__(self, handle: int, *parents: DatObject | None) -> None:
-        self.handle = handle
-        _objects[handle] = self
+    def __init__(self, own: _core.Owned, *parents: DatObject | None) -> None:
+        self._own = own
+        self.handle = own.handle
+        _objects[self.handle] = self
         super().__init__(*(parent for parent in parents if parent is not None))
+        own.hand_over()
 
-    def _destroy(self) -> None:
-        getattr(_dat, self._ended_by)(self.handle)
+    @classmethod
+    def _make(cls, create: typing.Callable[..., object], *arguments: object, index: int = -1) -> _core.Owned:
+        """Makes a call that creates an object of this class; its results contain the handle at `index`. The object is
+        ended if none takes it over. int(handle): the library has created it."""
+        return _core.Owned(_dat, cls._ended_by, create, *arguments, after=cls._end_arguments, index=index)
 
     def _release(self) -> None:
         try:
-            self._destroy()
+            self._own.end_once()
         except Error as error:
             if error.code is not ReturnType.INVALID_HANDLE:  # the library has ended it already
                 raise
 
     def free(self) -> None:
         """Ends the object, as close() does, but only if nothing uses it. Raises Error(INVALID_STATE) otherwise."""
-        self._end_by(self._destroy)
+        self._end_by(self._own.end)
 
     @property
     def context(self) -> int:

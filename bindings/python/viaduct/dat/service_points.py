@@ -23,12 +23,13 @@ class Psp(DatObject):
 
     def __init__(self, ia: Ia, conn_qual: int | None, evd: Evd, flags: PspFlags) -> None:
         if conn_qual is None:
-            conn_qual, handle = _dat.dat_psp_create_any(ia.handle, evd.handle, flags)
+            own = self._make(_dat.dat_psp_create_any, ia.handle, evd.handle, flags)
+            conn_qual = typing.cast(int, own.result[0])
         else:
-            handle = _dat.dat_psp_create(ia.handle, conn_qual, evd.handle, flags)
+            own = self._make(_dat.dat_psp_create, ia.handle, conn_qual, evd.handle, flags)
         self.ia = ia
         self.conn_qual = conn_qual
-        super().__init__(handle, ia, evd)
+        super().__init__(own, ia, evd)
 
     def _description(self) -> str:
         return f"qualifier {self.conn_qual}"
@@ -46,7 +47,8 @@ class Rsp(DatObject):
     def __init__(self, ia: Ia, conn_qual: int, ep: Ep | None, evd: Evd) -> None:
         self.ia = ia
         self.conn_qual = conn_qual
-        super().__init__(_dat.dat_rsp_create(ia.handle, conn_qual, handle_of(ep), evd.handle), ia, evd, ep)
+        own = self._make(_dat.dat_rsp_create, ia.handle, conn_qual, handle_of(ep), evd.handle)
+        super().__init__(own, ia, evd, ep)
 
     def _description(self) -> str:
         return f"qualifier {self.conn_qual}"
@@ -63,9 +65,9 @@ class Csp(DatObject):
     _ended_by = "dat_csp_free"
 
     def __init__(self, ia: Ia, comm: Comm, host: str, port: int, evd: Evd) -> None:
-        handle = _dat.dat_csp_create(ia.handle, vars(comm), socket_address(host, port), evd.handle)
+        own = self._make(_dat.dat_csp_create, ia.handle, vars(comm), socket_address(host, port), evd.handle)
         self.ia = ia
-        super().__init__(handle, ia, evd)
+        super().__init__(own, ia, evd)
 
     def query(self, mask: CspParamMask = CspParamMask.ALL) -> CspParam:
         """Returns its parameters (dat_csp_query)."""
@@ -81,13 +83,19 @@ class Cr(DatObject):
     If it is closed without an answer, it is rejected.
     """
 
+    _ended_by = "dat_cr_reject"
+    _end_arguments = (b"",)
+
     def __init__(self, ia: Ia, handle: int) -> None:
+        own = self._make(int, handle)
         param = CrParam._of(_dat.dat_cr_query(handle, CrParamMask.ALL))
         known = object_of(param.local_ep_handle)
-        self.ep = known if isinstance(known, Ep) else Ep(ia, param.local_ep_handle) if param.local_ep_handle else None
+        self.ep = known if isinstance(known, Ep) else None
+        if self.ep is None and param.local_ep_handle:
+            self.ep = Ep(ia, Ep._make(int, param.local_ep_handle))
         self.ia = ia
         self.private_data = param.private_data
-        super().__init__(handle, ia, self.ep)
+        super().__init__(own, ia, self.ep)
 
     def accept(self, ep: Ep | None = None, private_data: bytes = b"") -> None:
         """Connects an endpoint, and returns (dat_cr_accept). Without `ep`, it connects the endpoint that the service
@@ -96,7 +104,7 @@ class Cr(DatObject):
         An event of the endpoint's connect EVD reports the outcome. Raises Error: INVALID_STATE (the endpoint is in
         use), INVALID_HANDLE (it is not suitable); another endpoint may be tried.
         """
-        self._end_by(lambda: _dat.dat_cr_accept(self.handle, handle_of(ep), private_data))
+        self._end_by(lambda: self._own.end_with(_dat.dat_cr_accept, self.handle, handle_of(ep), private_data))
 
     async def accept_async(self, ep: Ep | None = None, private_data: bytes = b"",
                            timeout: float | None = None) -> ConnectionEvent:
@@ -111,16 +119,13 @@ class Cr(DatObject):
 
     def reject(self, private_data: bytes = b"") -> None:
         """Refuses the request (dat_cr_reject). The peer gets CONNECTION_EVENT_PEER_REJECTED with the private data."""
-        self._end_by(lambda: _dat.dat_cr_reject(self.handle, private_data))
+        self._end_by(lambda: self._own.end_with(_dat.dat_cr_reject, self.handle, private_data))
 
     def handoff(self, conn_qual: int) -> None:
         """Passes the request to another public service point of the adapter (dat_cr_handoff). Raises
         Error(INVALID_PARAMETER) if there is none; the request stays then."""
-        self._end_by(lambda: _dat.dat_cr_handoff(self.handle, conn_qual))
+        self._end_by(lambda: self._own.end_with(_dat.dat_cr_handoff, self.handle, conn_qual))
 
     def query(self, mask: CrParamMask = CrParamMask.ALL) -> CrParam:
         """Returns its parameters (dat_cr_query)."""
         return CrParam._of(_dat.dat_cr_query(self.handle, mask))
-
-    def _destroy(self) -> None:
-        _dat.dat_cr_reject(self.handle, b"")

@@ -7,7 +7,7 @@ import socket
 import time
 import typing
 
-from viaduct import _rpma
+from viaduct import _core, _rpma
 from viaduct._arguments import MISTAKES, Checked, awaits, explain, quick
 from viaduct._lifetime import Resource
 from viaduct.rpma.constants import WcFlags, WcOpcode, WcStatus
@@ -154,13 +154,17 @@ class Cq(Checked):
 class HasQueues(Object):
     """An object with completion queues."""
 
-    def __init__(self, handle: int, parents: typing.Iterable[Resource], queues: tuple[int, ...]) -> None:
-        self._queues = queues  # handles; 0: none
-        super().__init__(handle, *parents)
+    def __init__(self, own: _core.Owned, parents: typing.Iterable[Resource], queues: tuple[int, ...]) -> None:
+        self._own_queues = self._queues = queues  # handles; 0: none
+        super().__init__(own, *parents)
 
-    def _take(self) -> int:
+    def _hide(self) -> None:
         self._queues = tuple(CLOSED if queue else 0 for queue in self._queues)
-        return super()._take()
+        super()._hide()
+
+    def _show(self) -> None:
+        self._queues = self._own_queues
+        super()._show()
 
     def _queue(self, number: int) -> Cq | None:
         return Cq(self, number) if self._queues[number] else None

@@ -18,14 +18,14 @@ class PeerCfg(Configuration):
 
     def __init__(self, *, direct_write_to_pmem: bool = False) -> None:
         """Raises Error(NOMEM) if there is not enough memory."""
-        super().__init__(_rpma.rpma_peer_cfg_new())
+        super().__init__(self._make(_rpma.rpma_peer_cfg_new))
         self.direct_write_to_pmem = direct_write_to_pmem
 
     @classmethod
     def from_descriptor(cls, descriptor: Buffer) -> PeerCfg:
         """Creates the configuration of another peer from its `descriptor`. Raises Error(INVAL) if that is empty."""
         cfg = cls.__new__(cls)
-        Object.__init__(cfg, _rpma.rpma_peer_cfg_from_descriptor(bytes(memoryview(descriptor))))
+        Object.__init__(cfg, cls._make(_rpma.rpma_peer_cfg_from_descriptor, bytes(memoryview(descriptor))))
         return cfg
 
     @property
@@ -60,7 +60,7 @@ class ConnCfg(Configuration):
         """None means the default: sizes 10, no completion queue for receives, no shared completion channel, no shared
         receive queue."""
         self._srq: Srq | None = None
-        super().__init__(_rpma.rpma_conn_cfg_new())
+        super().__init__(self._make(_rpma.rpma_conn_cfg_new))
         wanted = {"timeout_ms": timeout_ms, "cq_size": cq_size, "rcq_size": rcq_size, "sq_size": sq_size,
                   "rq_size": rq_size, "compl_channel": compl_channel, "srq": srq}
         for name, value in wanted.items():

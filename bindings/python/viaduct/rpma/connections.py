@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 
-from viaduct import _rpma
+from viaduct import _core, _rpma
 from viaduct._arguments import MISTAKES, awaits, checked, explain, quick
 from viaduct._lifetime import Resource
 from viaduct.memory import Buffer
@@ -25,8 +25,8 @@ class ConnReq(Object):
 
     _ended_by = "rpma_conn_req_delete"
 
-    def __init__(self, handle: int, peer: Object, cfg: ConnCfg | None) -> None:
-        super().__init__(handle, peer, *([] if cfg is None or cfg._srq is None else [cfg._srq]))
+    def __init__(self, own: _core.Owned, peer: Object, cfg: ConnCfg | None) -> None:
+        super().__init__(own, peer, *([] if cfg is None or cfg._srq is None else [cfg._srq]))
 
     def delete(self) -> None:
         """Withdraws an outgoing request, or refuses an incoming one; same as close()."""
@@ -42,8 +42,11 @@ class ConnReq(Object):
         data = None if private_data is None else bytes(memoryview(private_data))
         if data is not None and len(data) > 255:
             raise ValueError("private data has at most 255 bytes")
-        return self._end_by(lambda: self._end_anyhow(
-            lambda handle: Conn(_rpma.rpma_conn_req_connect(handle, data), self._parents)))
+        handle = self._handle
+
+        def connect() -> Conn:
+            return Conn(Conn._make(self._own.end_with, _rpma.rpma_conn_req_connect, handle, data), self._parents)
+        return self._end_by(lambda: self._end_anyhow(connect))
 
     def recv(self, destination: Piece, *, context: int = 0) -> None:
         """Posts memory for one message before the connection is established.
@@ -67,9 +70,9 @@ class Ep(Object):
 
     _ended_by = "rpma_ep_shutdown"
 
-    def __init__(self, handle: int, peer: Object) -> None:
+    def __init__(self, own: _core.Owned, peer: Object) -> None:
         self._peer = peer
-        super().__init__(handle, peer)
+        super().__init__(own, peer)
 
     def shutdown(self) -> None:
         """Stops listening; same as close()."""
@@ -86,7 +89,8 @@ class Ep(Object):
         Raises TimeoutError after `timeout` seconds. If the configuration cannot be used, the request is rejected, and
         the errors are those of Peer.conn_req_new().
         """
-        return ConnReq(_rpma.rpma_ep_next_conn_req(self._handle, handle_of(cfg), timeout), self._peer, cfg)
+        made = ConnReq._make(_rpma.rpma_ep_next_conn_req, self._handle, handle_of(cfg), timeout)
+        return ConnReq(made, self._peer, cfg)
 
     @awaits("connection request")
     async def next_conn_req_async(self, cfg: ConnCfg | None = None, timeout: float | None = None) -> ConnReq:
@@ -130,9 +134,9 @@ class Conn(HasQueues):
 
     _ended_by = "rpma_conn_delete"
 
-    def __init__(self, handle: int, parents: typing.Iterable[Resource]) -> None:
+    def __init__(self, own: _core.Owned, parents: typing.Iterable[Resource]) -> None:
         self._latest: ConnEvent | None = None
-        super().__init__(handle, parents, (_rpma.rpma_conn_get_cq(handle), _rpma.rpma_conn_get_rcq(handle)))
+        super().__init__(own, parents, (_rpma.rpma_conn_get_cq(own.handle), _rpma.rpma_conn_get_rcq(own.handle)))
 
     def _description(self) -> str:
         return "no event yet" if self._latest is None else self._latest.name

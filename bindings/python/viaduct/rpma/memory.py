@@ -56,6 +56,8 @@ class MrLocal(Object):
     Operations do not keep their regions: close a region after they have completed.
     """
 
+    _ended_by = "rpma_mr_dereg"
+
     def __init__(self, peer: Object, buffer: Buffer, usage: MrUsage | None) -> None:
         pinned = Pinned(buffer)
         if usage is None:
@@ -65,11 +67,12 @@ class MrLocal(Object):
         self._pinned = pinned
         self.usage = usage
         self.view = pinned.view
-        super().__init__(_rpma.rpma_mr_reg(peer._handle, pinned.address, pinned.nbytes, usage), peer)
+        super().__init__(self._make(_rpma.rpma_mr_reg, peer._handle, pinned.address, pinned.nbytes, usage), peer)
 
-    def _end(self, handle: int) -> None:
-        _rpma.rpma_mr_dereg(handle)
-        self._pinned.release()
+    def _released(self) -> None:
+        if not self._own.failed:  # else peers may still access the memory
+            self._pinned.release()
+        super()._released()
 
     def dereg(self) -> None:
         """Deregisters the memory. Operations that use it fail, also those in progress and those of peers."""
@@ -118,14 +121,11 @@ class MrRemote(Object):
 
     _ended_by = "rpma_mr_remote_delete"
 
-    def __init__(self, handle: int) -> None:
-        super().__init__(handle)
-
     @classmethod
     def from_descriptor(cls, descriptor: Buffer) -> MrRemote:
         """Creates the description from MrLocal.descriptor of the peer; bytes that follow it are ignored. Raises
         Error(INVAL) if it is too short or damaged."""
-        return cls(_rpma.rpma_mr_remote_from_descriptor(bytes(memoryview(descriptor))))
+        return cls(cls._make(_rpma.rpma_mr_remote_from_descriptor, bytes(memoryview(descriptor))))
 
     def delete(self) -> None:
         """Deletes the description. The memory stays registered."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 
-from viaduct import _rpma
+from viaduct import _core, _rpma
 from viaduct._lifetime import Resource
 
 T = typing.TypeVar("T")
@@ -17,33 +17,43 @@ class Object(Resource):
     _ended_by: str  # the function of C that deletes the object
     _handle = CLOSED
 
-    def __init__(self, handle: int, *parents: Resource) -> None:
-        self._handle = handle
+    def __init__(self, own: _core.Owned, *parents: Resource) -> None:
+        self._own = own
+        self._handle = own.handle
         super().__init__(*parents)
+        own.hand_over()
 
-    def _take(self) -> int:
+    @classmethod
+    def _make(cls, create: typing.Callable[..., object], *arguments: object) -> _core.Owned:
+        """Makes a call of C that creates an object of this class. It is deleted if none takes it over."""
+        return _core.Owned(_rpma, cls._ended_by, create, *arguments, anyhow=True)
+
+    def _hide(self) -> None:
         """Takes the handle away, so that no other call uses it while the object is being deleted."""
-        handle, self._handle = self._handle, CLOSED
-        return handle
+        self._handle = CLOSED
 
-    def _end(self, handle: int) -> None:
-        getattr(_rpma, self._ended_by)(handle)
+    def _show(self) -> None:
+        self._handle = self._own.handle
+
+    def _end_anyhow(self, end: typing.Callable[[], T]) -> T:
+        """Makes a call that ends the object even if it fails."""
+        try:
+            self._hide()
+            return end()
+        finally:
+            if self._own.ended:
+                self._released()
+            else:  # it was interrupted, or interrupts a call of this thread that uses the object
+                self._show()
 
     def _release(self) -> None:
-        handle = self._take()
-        if handle != CLOSED:
-            self._end(handle)
+        self._end_anyhow(self._own.end_once)
 
     def _delete(self) -> None:
         """Deletes the object with the call of C, and raises its errors. The object is gone even then."""
-        self._end_by(lambda: self._end_anyhow(self._end))
-
-    def _end_anyhow(self, end: typing.Callable[[int], T]) -> T:
-        try:
-            return end(self._take())
-        except BaseException:
-            self._released()
-            raise
+        if self._own.ended:
+            getattr(_rpma, self._ended_by)(CLOSED)
+        self._end_by(lambda: self._end_anyhow(self._own.end))
 
 
 class Configuration(Object):

@@ -39,7 +39,7 @@ class Peer(Object):
     def __init__(self, ibv_ctx: int) -> None:
         """ibv_ctx: the context that get_ibv_context() returned. Raises Error: INVAL (it is not a context), PROVIDER
         (the device cannot be opened)."""
-        super().__init__(_rpma.rpma_peer_new(ibv_ctx))
+        super().__init__(self._make(_rpma.rpma_peer_new, ibv_ctx))
 
     def delete(self) -> None:
         """Deletes the peer alone. Raises Error(PROVIDER) if regions, requests, connections, endpoints or shared receive
@@ -68,7 +68,7 @@ class Peer(Object):
         Waits for the system's resolver. Raises Error(PROVIDER) if the address is not one of the device, the port is
         unknown, or the port is already in use.
         """
-        return Ep(_rpma.rpma_ep_listen(self._handle, addr, str(port)), self)
+        return Ep(Ep._make(_rpma.rpma_ep_listen, self._handle, addr, str(port)), self)
 
     def conn_req_new(self, addr: str, port: int | str, cfg: ConnCfg | None = None) -> ConnReq:
         """Prepares a connection request to a port of an address, and returns it. A port is a number or the name of a
@@ -78,7 +78,8 @@ class Peer(Object):
         unknown, or a size of the configuration is not supported), INVAL (the configuration has a shared completion
         channel, and a shared receive queue with a completion queue).
         """
-        return ConnReq(_rpma.rpma_conn_req_new(self._handle, addr, str(port), handle_of(cfg)), self, cfg)
+        made = ConnReq._make(_rpma.rpma_conn_req_new, self._handle, addr, str(port), handle_of(cfg))
+        return ConnReq(made, self, cfg)
 
     def connect(self, addr: str, port: int | str, cfg: ConnCfg | None = None, *, private_data: Buffer | None = None,
                 timeout: float | None = None) -> Conn:

@@ -15,7 +15,7 @@ class SrqCfg(Configuration):
 
     def __init__(self, *, rq_size: int | None = None, rcq_size: int | None = None) -> None:
         """Sizes are in entries; None means the default, 20."""
-        super().__init__(_rpma.rpma_srq_cfg_new())
+        super().__init__(self._make(_rpma.rpma_srq_cfg_new))
         if rq_size is not None:
             self.rq_size = rq_size
         if rcq_size is not None:
@@ -48,8 +48,8 @@ class Srq(HasQueues):
     _ended_by = "rpma_srq_delete"
 
     def __init__(self, peer: Object, cfg: SrqCfg | None) -> None:
-        handle = _rpma.rpma_srq_new(peer._handle, handle_of(cfg))
-        super().__init__(handle, [peer], (_rpma.rpma_srq_get_rcq(handle),))
+        own = self._make(_rpma.rpma_srq_new, peer._handle, handle_of(cfg))
+        super().__init__(own, [peer], (_rpma.rpma_srq_get_rcq(own.handle),))
 
     def delete(self) -> None:
         """Deletes the queue alone. Raises Error(PROVIDER) if connections use it: they keep working, but this object is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 import weakref
 
-from viaduct import _vipl
+from viaduct import _core, _vipl
 from viaduct._arguments import awaits
 from viaduct.vipl.constants import ReturnCode
 from viaduct.vipl.descriptors import Descriptor
@@ -38,20 +38,21 @@ class CompletionQueue(Handled):
     Created by Nic.create_cq(). Nic.create_vi() connects it with the queues of a VI.
     """
 
-    def __init__(self, nic: Nic, handle: int) -> None:
+    def __init__(self, nic: Nic, entries: int) -> None:
+        own = _core.Owned(_vipl, "VipDestroyCQ", _vipl.VipCreateCQ, nic.handle, entries)
         self.nic = nic
         self._arrivals: Arrivals[CqEntry] = Arrivals()
-        nic._cqs[handle] = self
-        super().__init__(handle, nic)
+        nic._cqs[own.handle] = self
+        super().__init__(own, nic)
 
     def destroy(self) -> None:
         """VipDestroyCQ. Raises Error(ERROR_RESOURCE) if a VI uses it; close() closes that VI first. Waits until a
         running notify handler of the queue has returned."""
-        self._end_by(self._release)
+        self._end_by(self._own.end)
 
-    def _release(self) -> None:
-        _vipl.VipDestroyCQ(self.handle)
+    def _released(self) -> None:
         self._arrivals.fail(error_of("VipCQNotify", ReturnCode.INVALID_PARAMETER))
+        super()._released()
 
     def resize(self, entries: int) -> None:
         """VipResizeCQ. Changes the number of entries. Raises Error: INVALID_PARAMETER (0), ERROR_RESOURCE (more than

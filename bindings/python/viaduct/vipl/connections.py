@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 
-from viaduct import _vipl
+from viaduct import _core, _vipl
 from viaduct.vipl.addresses import from_raw_address
 from viaduct.vipl.errors import TimeoutError
 from viaduct.vipl.objects import Handled
@@ -24,12 +24,12 @@ class ConnectionRequest(Handled):
     If it is closed without an answer, it is rejected.
     """
 
-    def __init__(self, nic: Nic, remote: _vipl.VIP_NET_ADDRESS, attributes: _vipl.VIP_VI_ATTRIBUTES,
-                 handle: int) -> None:
-        super().__init__(handle, nic)
+    def __init__(self, nic: Nic, own: _core.Owned) -> None:
+        remote, attributes, _ = own.result
         self.nic = nic
         self.remote_address = from_raw_address(remote)
         self.remote_attributes = nic._from_raw(attributes)
+        super().__init__(own, nic)
 
     def _description(self) -> str:
         return f"from {self.remote_address}"
@@ -44,14 +44,11 @@ class ConnectionRequest(Handled):
 
     def _accept(self, vi: Vi) -> None:
         try:
-            _vipl.VipConnectAccept(self.handle, vi.handle)
+            self._own.end_with(_vipl.VipConnectAccept, self.handle, vi.handle)
         except TimeoutError:
             self._released()
             raise
 
     def reject(self) -> None:
         """VipConnectReject. Refuses the request. The peer gets REJECT."""
-        self._end_by(self._release)
-
-    def _release(self) -> None:
-        _vipl.VipConnectReject(self.handle)
+        self._end_by(self._own.end)

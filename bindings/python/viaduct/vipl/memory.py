@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from viaduct import _vipl
+from viaduct import _core, _vipl
 from viaduct._arguments import quick
 from viaduct.memory import Pinned
 from viaduct.vipl.constants import Operation
@@ -16,26 +16,34 @@ if typing.TYPE_CHECKING:
     from viaduct.vipl.nics import Nic
 
 
+def _registered(nic: Nic, pinned: Pinned, attributes: _vipl.VIP_MEM_ATTRIBUTES) -> _core.Owned:
+    return _core.Owned(_vipl, "VipDeregisterMem", _vipl.VipRegisterMem, nic.handle, pinned.address, pinned.nbytes,
+                       attributes, before=(nic.handle, pinned.address))
+
+
 class Ptag(Handled):
     """A protection tag: a VI uses memory of its own tag only. Created by Nic.create_ptag()."""
 
-    def __init__(self, nic: Nic, handle: int) -> None:
+    def __init__(self, nic: Nic) -> None:
+        own = _core.Owned(_vipl, "VipDestroyPtag", _vipl.VipCreatePtag, nic.handle, before=(nic.handle,))
         self.nic = nic
         self._pool = DescriptorPool()
-        self._chunks: list[Segment] = []
-        nic._ptags[handle] = self
-        super().__init__(handle, nic)
+        self._chunks: list[tuple[_core.Owned, Pinned]] = []  # what is registered for descriptors
+        nic._ptags[own.handle] = self
+        super().__init__(own, nic)
 
     def destroy(self) -> None:
         """VipDestroyPtag. Raises Error(ERROR_RESOURCE) if a VI or a region uses the tag; close() closes these first."""
-        self._end_by(self._destroy if self._place.has_children else self._release)
+        self._end_by(self._destroy)
+
+    def _destroy(self) -> None:
+        if not self._place.has_children:
+            self._deregister_chunks()
+        self._own.end()
 
     def _release(self) -> None:
         self._deregister_chunks()
-        self._destroy()
-
-    def _destroy(self) -> None:
-        _vipl.VipDestroyPtag(self.nic.handle, self.handle)
+        super()._release()
 
     @quick
     def descriptor(self, segments: Segments = (), operation: Operation = Operation.SENDRECV,
@@ -50,15 +58,17 @@ class Ptag(Handled):
         pinned = Pinned(view)
         raw = _vipl.VIP_MEM_ATTRIBUTES()
         raw.Ptag = self.handle
-        handle = _vipl.VipRegisterMem(self.nic.handle, pinned.address, pinned.nbytes, raw)
-        self._chunks.append(Segment(pinned.address, handle, pinned.view))
-        return self._chunks[-1]
+        own = _registered(self.nic, pinned, raw)
+        self._chunks.append((own, pinned))
+        own.hand_over()
+        return Segment(pinned.address, own.handle, pinned.view)
 
     def _deregister_chunks(self) -> None:
         self._pool = DescriptorPool()
         while self._chunks:
-            chunk = self._chunks.pop()
-            _vipl.VipDeregisterMem(self.nic.handle, chunk.address, chunk.handle)
+            own, _ = chunk = self._chunks[-1]
+            own.end_once()
+            self._chunks.remove(chunk)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,16 +101,16 @@ class Region(Handled):
         self._ptag = attributes.ptag or nic.ptag
         raw = self._to_raw(attributes, self._ptag)
         self.view = pinned.view
-        super().__init__(_vipl.VipRegisterMem(nic.handle, pinned.address, pinned.nbytes, raw), nic, self._ptag)
+        super().__init__(_registered(nic, pinned, raw), nic, self._ptag)
 
     def deregister(self) -> None:
         """VipDeregisterMem. Ends all use of the memory: operations in progress, and later ones, complete with a
         protection error. Raises Error(INVALID_PARAMETER) if the region is closed."""
-        self._end_by(self._release)
+        self._end_by(self._own.end)
 
-    def _release(self) -> None:
-        _vipl.VipDeregisterMem(self.nic.handle, self._pinned.address, self.handle)
+    def _released(self) -> None:
         self._pinned.release()
+        super()._released()
 
     @property
     def remote(self) -> Remote:

@@ -7,7 +7,7 @@ import ipaddress
 import typing
 import weakref
 
-from viaduct import _lifetime, _vipl
+from viaduct import _core, _lifetime, _vipl
 from viaduct._arguments import awaits, checked
 from viaduct.memory import Buffer, Pinned, buffer_of
 from viaduct.vipl.addresses import Discriminator, NetAddress, discriminator_bytes, from_raw_address
@@ -28,7 +28,7 @@ def open_nic(name: str = "VINIC") -> Nic:
     name: "VINIC", which is the default device; "VINIC0", "VINIC1" ...; names of historical implementations; or a name
     of viaduct.core.devices(). Raises Error: INVALID_PARAMETER (there is no such NIC), ERROR_RESOURCE.
     """
-    return Nic(_vipl.VipOpenNic(name))
+    return Nic(name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,17 +74,15 @@ class Nic(Handled):
     Handlers must not close the NIC.
     """
 
-    def __init__(self, handle: int) -> None:
-        self.handle = handle
+    def __init__(self, name: str) -> None:
+        own = _core.Owned(_vipl, "VipCloseNic", _vipl.VipOpenNic, name)
+        self.handle = own.handle
         self._ptag: Ptag | None = None
         self._ptags: weakref.WeakValueDictionary[int, Ptag] = weakref.WeakValueDictionary()
         self._vis: weakref.WeakValueDictionary[int, Vi] = weakref.WeakValueDictionary()
         self._cqs: weakref.WeakValueDictionary[int, CompletionQueue] = weakref.WeakValueDictionary()
         self.attributes = self.query()
-        super().__init__(handle)
-
-    def _release(self) -> None:
-        _vipl.VipCloseNic(self.handle)
+        super().__init__(own)
 
     def _description(self) -> str:
         return self.attributes.name
@@ -108,7 +106,7 @@ class Nic(Handled):
 
     def create_ptag(self) -> Ptag:
         """VipCreatePtag. Returns a new protection tag. Raises Error(ERROR_RESOURCE) if the NIC has no more tags."""
-        return Ptag(self, _vipl.VipCreatePtag(self.handle))
+        return Ptag(self)
 
     def register_mem(self, memory: Buffer | int, attributes: MemAttributes = MemAttributes()) -> Region:
         """VipRegisterMem. Registers a buffer, or that many bytes of new memory (viaduct.alloc()), and returns the
@@ -124,7 +122,7 @@ class Nic(Handled):
     def create_cq(self, entries: int = 256) -> CompletionQueue:
         """VipCreateCQ. Returns a completion queue for that many entries. Raises Error: INVALID_PARAMETER (0),
         ERROR_RESOURCE (more than the NIC supports)."""
-        return CompletionQueue(self, _vipl.VipCreateCQ(self.handle, entries))
+        return CompletionQueue(self, entries)
 
     def create_vi(self, attributes: ViAttributes = ViAttributes(), send_cq: CompletionQueue | None = None,
                   recv_cq: CompletionQueue | None = None) -> Vi:
@@ -176,7 +174,7 @@ class Nic(Handled):
         Clients that connect while no call waits get NO_MATCH. Raises TimeoutError after `timeout` seconds (0: checks
         once); Error(INVALID_PARAMETER) if `local` is not an address of this NIC.
         """
-        return ConnectionRequest(self, *_vipl.VipConnectWait(self.handle, self._address(local), timeout))
+        return self._request(self._address(local), timeout)
 
     @awaits("connection request")
     async def connect_wait_async(self, local: NetAddress | Discriminator,
@@ -185,8 +183,11 @@ class Nic(Handled):
         returns it. The errors are those of connect_wait()."""
         address = self._address(local)
         return await in_thread(
-            lambda stop: ConnectionRequest(self, *_vipl.VipConnectWait(self.handle, address, timeout, stop)),
-            ConnectionRequest.reject)
+            lambda stop: self._request(address, timeout, stop), ConnectionRequest.reject)
+
+    def _request(self, *arguments: object) -> ConnectionRequest:
+        own = _core.Owned(_vipl, "VipConnectReject", _vipl.VipConnectWait, self.handle, *arguments)
+        return ConnectionRequest(self, own)
 
     # ---- Asynchronous errors ----
 

@@ -2,6 +2,7 @@
 """The base classes of the objects of VIPL."""
 from __future__ import annotations
 
+from viaduct import _core
 from viaduct._lifetime import Resource
 
 
@@ -10,6 +11,11 @@ class Handled(Resource):
 
     handle: int
 
-    def __init__(self, handle: int, *parents: Resource) -> None:
-        self.handle = handle
+    def __init__(self, own: _core.Owned, *parents: Resource) -> None:
+        self._own = own
+        self.handle = own.handle
         super().__init__(*parents)
+        own.hand_over()
+
+    def _release(self) -> None:
+        self._own.end_once()

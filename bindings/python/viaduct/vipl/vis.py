@@ -6,7 +6,7 @@ import dataclasses
 import typing
 import weakref
 
-from viaduct import _vipl
+from viaduct import _core, _vipl
 from viaduct._arguments import awaits, quick
 from viaduct.vipl.addresses import Discriminator, NetAddress
 from viaduct.vipl.constants import Operation, ReliabilityLevel, ReturnCode, State
@@ -64,23 +64,19 @@ class Vi(Handled):
         self._sends: Arrivals[int] = Arrivals()
         self._recvs: Arrivals[int] = Arrivals()
         self._ptag = attributes.ptag or nic.ptag
-        handle = _vipl.VipCreateVi(nic.handle, nic._to_raw(attributes, self._ptag), send_cq.handle if send_cq else 0,
-                                   recv_cq.handle if recv_cq else 0)
-        nic._vis[handle] = self
-        super().__init__(handle, nic, self._ptag, *{queue for queue in (send_cq, recv_cq) if queue is not None})
+        own = _core.Owned(_vipl, "VipDestroyVi", _vipl.VipCreateVi, nic.handle, nic._to_raw(attributes, self._ptag),
+                          send_cq.handle if send_cq else 0, recv_cq.handle if recv_cq else 0)
+        nic._vis[own.handle] = self
+        super().__init__(own, nic, self._ptag, *{queue for queue in (send_cq, recv_cq) if queue is not None})
 
     def destroy(self) -> None:
         """VipDestroyVi. Raises Error(INVALID_STATE) if the VI is not idle or descriptors are on its queues; close()
         requires neither. Waits until a running notify handler of the VI has returned."""
-        self._end_by(lambda: _vipl.VipDestroyVi(self.handle))
-        self._gone()
+        self._end_by(self._own.end)
 
     def _release(self) -> None:
-        try:
-            while not self._destroyed():
-                pass
-        finally:
-            self._gone()
+        while not self._own.ended and not self._destroyed():
+            pass
 
     def _destroyed(self) -> bool:
         """Destroys the VI in any state. False: a thread has posted a descriptor meanwhile, or one in memory that is
@@ -90,19 +86,20 @@ class Vi(Handled):
             while done(self.handle) != (ReturnCode.DESCRIPTOR_ERROR, 0):
                 pass
         try:
-            _vipl.VipDestroyVi(self.handle)
+            self._own.end()
         except Error as error:
             if error.code != ReturnCode.INVALID_STATE:
                 raise
             return False
         return True
 
-    def _gone(self) -> None:
+    def _released(self) -> None:
         for descriptor in self._posted.values():
             descriptor.posted = False
         self._posted.clear()
         for arrivals in (self._sends, self._recvs):
             arrivals.fail(error_of("VipDestroyVi", ReturnCode.INVALID_PARAMETER))
+        super()._released()
 
     def _description(self) -> str:
         return self.state.name
