@@ -7,6 +7,7 @@ import pickle
 import queue
 import re
 import textwrap
+import weakref
 
 import numpy
 import pytest
@@ -392,6 +393,17 @@ def test_descriptors_in_memory_of_the_program(nic, pair):
             region.descriptor(offset, region[0:1])
     with pytest.raises(ValueError):
         sending.set([region[0:1]] * 9)
+
+
+def test_raw_structures_keep_their_descriptor(nic, region):
+    descriptor = nic.ptag.descriptor(region[:8])
+    known, control = weakref.ref(descriptor), descriptor.raw.CS
+    del descriptor
+    other = nic.ptag.descriptor(region[:16])
+    control.Length = 5
+    assert other.length == 16 and known().length == 5
+    del control
+    assert known() is None
 
 
 def test_errors_of_descriptors(nic, pair):

@@ -28,7 +28,7 @@ py::bytes NetAddress::bytes() const {
 
 namespace {
 
-/// Structures in the program's memory. Python accesses them in place.
+/// Structures in the program's memory. Python accesses them in place; they keep the owner of the memory alive.
 template <class Structure>
 using InPlace = py::class_<Structure, std::unique_ptr<Structure, py::nodelete>>;
 
@@ -36,8 +36,9 @@ template <class Structure>
 InPlace<Structure> define_in_place(py::module_& module, const char* name) {
     return InPlace<Structure>(module, name)
         .def_static(
-            "at", [](Handle address) { return static_cast<Structure*>(to_pointer(address)); }, py::arg("address"),
-            py::return_value_policy::reference);
+            "at", [](Handle address, const py::object&) { return static_cast<Structure*>(to_pointer(address)); },
+            py::arg("address"), py::arg("owner") = py::none(), py::return_value_policy::reference,
+            py::keep_alive<0, 2>());
 }
 
 /// Structures that only the library writes.

@@ -142,8 +142,8 @@ class Descriptor:
 
     @property
     def raw(self) -> _vipl.VIP_DESCRIPTOR:
-        """The structure with the fields of C, for tests that need unusual values."""
-        return _vipl.VIP_DESCRIPTOR.at(self.address)
+        """The structure with the fields of C, for tests that need unusual values. It keeps the descriptor alive."""
+        return _vipl.VIP_DESCRIPTOR.at(self.address, self)
 
     @property
     def status(self) -> Status:
@@ -168,7 +168,8 @@ class Descriptor:
     @property
     def immediate(self) -> int | None:
         """The immediate data, 32 bits, sent or received; None if there are none."""
-        carries = self._words[_STATUS] & _vipl.VIP_STATUS_IMMEDIATE or self.raw.CS.Control & _vipl.VIP_CONTROL_IMMEDIATE
+        control = _vipl.VIP_DESCRIPTOR.at(self.address).CS.Control
+        carries = self._words[_STATUS] & _vipl.VIP_STATUS_IMMEDIATE or control & _vipl.VIP_CONTROL_IMMEDIATE
         return self._words[_IMMEDIATE] if carries else None
 
     @property
