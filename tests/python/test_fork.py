@@ -50,6 +50,12 @@ def fork_with_core(service, end):
     request = listener.next_request(TIMEOUT)
     child = os.fork()
     if child == 0:
+        for use in (lambda: device.domain, lambda: device.register(8), device.endpoint, lambda: endpoint.state,
+                    lambda: device.listen(service + 1), lambda: core.MemoryRegion(region.domain, 8)):
+            with pytest.raises(ValueError, match="made by the parent process"):
+                use()
+        with pytest.raises(ValueError, match="is closed"):
+            closed.domain
         if end == "closing":
             for thing in (endpoint, region, request, listener, device):
                 thing.close()

@@ -10,7 +10,7 @@ import socket
 import numpy
 import pytest
 import viaduct
-from viaduct import _rpma, rpma
+from viaduct import _rpma, dat, rpma, vipl
 from viaduct.rpma.errors import error_of
 
 from checks import fails
@@ -175,6 +175,43 @@ def test_what_cannot_be_registered(peer):
     with pytest.raises(ValueError):
         peer.mr_reg(bytearray(8))[::2]
     assert peer.mr_reg(b"read-only").usage & rpma.MrUsage.SEND
+
+
+def test_an_object_of_another_kind_is_refused(peer, pair):
+    region, remote, cfg = pair.client_memory, pair.at_server, rpma.ConnCfg()
+    piece = region[:8]
+    calls = [lambda: rpma.ConnCfg(srq=region), lambda: setattr(cfg, "srq", remote),
+             lambda: peer.conn_req_new(ADDRESS, 7, rpma.SrqCfg()), lambda: peer.srq_new(cfg),
+             lambda: pair.client.read(piece, region), lambda: pair.client.write(region, 0, piece),
+             lambda: pair.client.write_with_imm(region, 0, piece, 1), lambda: pair.client.send(remote),
+             lambda: pair.client.atomic_write(region, 0, bytes(8)), lambda: pair.client.flush(region, 0, 8),
+             lambda: pair.client.send(rpma.Piece(remote, 0, 8)), lambda: pair.client.apply_remote_peer_cfg(cfg)]
+    for call in calls:
+        with pytest.raises(TypeError):
+            call()
+    assert not region.closed and not remote.closed
+
+
+def test_text_that_c_would_cut_off_is_refused(peer):
+    calls = [lambda: rpma.get_ibv_context(ADDRESS + "\0junk"), lambda: peer.ep_listen(ADDRESS, "7\0"),
+             lambda: peer.ep_listen(ADDRESS + "\0", 7), lambda: peer.conn_req_new(ADDRESS, "7\0x"),
+             lambda: vipl.open_nic("VINIC\0"), lambda: dat.ia_open(dat.DEFAULT_IA + "\0")]
+    for call in calls:
+        with pytest.raises(ValueError, match="NUL"):
+            call()
+    for wrong in (None, 7):
+        with pytest.raises(TypeError, match="addr must be str"):
+            rpma.get_ibv_context(wrong)
+
+
+def test_private_data_that_are_too_long_do_not_consume_the_request(peer):
+    request = peer.conn_req_new(ADDRESS, 7)
+    with pytest.raises(ValueError):
+        request.connect(bytes(256))
+    assert not request.closed
+    with fails(rpma.ErrorCode.INVAL):
+        request.connect(b"")
+    assert request.closed
 
 
 def test_advice(peer):
@@ -513,8 +550,9 @@ def test_what_the_function_raises_is_reported(log, monkeypatch):
     rpma.log_set_function(divide)
     fail()
     assert [type(error) for error in reported] == [ZeroDivisionError]
-    with pytest.raises(TypeError):
-        _rpma.rpma_log_set_function(7)
+    for set_function in (_rpma.rpma_log_set_function, rpma.log_set_function):
+        with pytest.raises(TypeError):
+            set_function(7)
 
 
 # ---- The whole ----

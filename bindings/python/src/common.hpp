@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "viaduct/deadline.hpp"
@@ -41,6 +42,15 @@ public:
 
 private:
     PyThreadState* const state_;
+};
+
+/// Text for C as an argument, which exists as long as the argument. Raises ValueError if it contains a NUL, where C
+/// would see its end.
+struct Text {
+    const char* c_str() const noexcept { return value; }
+    char* data() const noexcept { return const_cast<char*>(value); }
+
+    const char* value = "";
 };
 
 /// For functions that may block: they run without the GIL.
@@ -118,3 +128,24 @@ inline bool wait_readable(int fd, Seconds timeout) {
 }
 
 }  // namespace viaduct::python
+
+template <>
+struct pybind11::detail::type_caster<viaduct::python::Text> {
+    PYBIND11_TYPE_CASTER(viaduct::python::Text, const_name("str"));
+
+    bool load(handle source, bool) {
+        ssize_t length = 0;
+        if (PyUnicode_Check(source.ptr())) {
+            value.value = PyUnicode_AsUTF8AndSize(source.ptr(), &length);
+        } else if (PyBytes_Check(source.ptr())) {
+            value.value = PyBytes_AS_STRING(source.ptr());
+            length = PyBytes_GET_SIZE(source.ptr());
+        } else {
+            return false;
+        }
+        if (value.value == nullptr) throw error_already_set();
+        if (std::string_view(value.value, static_cast<std::size_t>(length)).find('\0') != std::string_view::npos)
+            throw value_error("the text contains a NUL");
+        return true;
+    }
+};

@@ -33,6 +33,7 @@ class Resource(Checked):
     """
 
     _place = _core.Place(None)  # until __init__ has run: closed
+    _inherited = False  # whether it was open in the parent process at fork()
 
     def __init__(self, *parents: Resource) -> None:
         self._parents = parents
@@ -144,19 +145,12 @@ def only_one(owner: object, name: str, make: typing.Callable[[], R]) -> R:
             made.close()
 
 
-class _Inherited:
-    """Stands for what an object of a parent process refers to."""
-
-    def __getattr__(self, name: str) -> typing.NoReturn:
-        raise ValueError("the object was made by the parent process, before fork()")
-
-
 def _disown(resource: Resource) -> None:
     for child in resource._place.children():
         _disown(child)
     resource._place.disown()
-    if "_raw" in vars(resource):
-        vars(resource)["_raw"] = _Inherited()
+    if vars(resource).pop("_raw", None) is not None:
+        resource._inherited = True
 
 
 def _disown_all() -> None:

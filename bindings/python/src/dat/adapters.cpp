@@ -31,7 +31,7 @@ py::list list_providers(DAT_COUNT max_to_return) {
     return providers;
 }
 
-py::tuple open(std::string name, DAT_COUNT async_evd_min_qlen, Handle async_evd, DAT_UINT32 major, DAT_UINT32 minor,
+py::tuple open(Text name, DAT_COUNT async_evd_min_qlen, Handle async_evd, DAT_UINT32 major, DAT_UINT32 minor,
                bool thread_safety) {
     DAT_EVD_HANDLE evd = to_dat(async_evd);
     DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
@@ -58,7 +58,7 @@ py::tuple query(Handle ia, DAT_IA_ATTR_MASK ia_mask, DAT_PROVIDER_ATTR_MASK prov
     return py::make_tuple(to_python(async_evd), to_dict(attributes), to_dict(*provider.get()));
 }
 
-py::tuple open_query(std::string name, DAT_IA_ATTR_MASK ia_mask, DAT_PROVIDER_ATTR_MASK provider_mask) {
+py::tuple open_query(Text name, DAT_IA_ATTR_MASK ia_mask, DAT_PROVIDER_ATTR_MASK provider_mask) {
     DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
     DAT_IA_ATTR attributes{};
     ProviderAttributes provider;
@@ -89,7 +89,7 @@ void add_adapters(py::module_& module) {
         const DAT_PROVIDER_INFO info = from_dict<DAT_PROVIDER_INFO>(fields);
         VIADUCT_DAT_CALL(dat_registry_remove_provider, reinterpret_cast<const DAT_PROVIDER*>(provider), &info);
     });
-    module.def("dat_registry_providers_related", [](std::string name, std::string other) {
+    module.def("dat_registry_providers_related", [](Text name, Text other) {
         DAT_HA_RELATIONSHIP relationship{};
         VIADUCT_DAT_CALL(dat_registry_providers_related, name.data(), other.data(), &relationship);
         return static_cast<int>(relationship);

@@ -166,8 +166,10 @@ void bind_private_data(py::module_& module, const char* name, int (*get)(const O
 /// enumerations as numbers.
 template <class T>
 constexpr auto passed() noexcept {
-    if constexpr (std::is_same_v<T, const char*> || std::is_same_v<T, bool>)
-        return T{};
+    if constexpr (std::is_same_v<T, const char*>)
+        return Text{};
+    else if constexpr (std::is_same_v<T, bool>)
+        return false;
     else if constexpr (std::is_same_v<T, const void*>)
         return Context{};
     else if constexpr (std::is_pointer_v<T>)
@@ -181,7 +183,9 @@ using FromPython = decltype(passed<T>());
 
 template <class T>
 T to_c(FromPython<T> passed) noexcept {
-    if constexpr (std::is_pointer_v<T> && !std::is_same_v<T, FromPython<T>>)
+    if constexpr (std::is_same_v<T, const char*>)
+        return passed.c_str();
+    else if constexpr (std::is_pointer_v<T>)
         return pointer<std::remove_pointer_t<T>>(passed);
     else if constexpr (std::is_enum_v<T>)
         return static_cast<T>(passed.value);

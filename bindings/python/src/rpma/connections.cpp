@@ -29,10 +29,11 @@ Handle ep_next_conn_req(Handle ep, Handle cfg, Seconds timeout) {
 
 // ---- Requests for connections ------------------------------------------------------------------------------------
 
-Handle conn_req_new(Handle peer, const char* addr, const char* port, Handle cfg) {
+Handle conn_req_new(Handle peer, Text addr, Text port, Handle cfg) {
     return output_of<rpma_conn_req*>("rpma_conn_req_new", [=](rpma_conn_req** req) {
         return unlocked({.used = {peer, cfg, srq_of(cfg)}}, [=] {
-            return rpma_conn_req_new(pointer<rpma_peer>(peer), addr, port, pointer<rpma_conn_cfg>(cfg), req);
+            return rpma_conn_req_new(pointer<rpma_peer>(peer), addr.c_str(), port.c_str(), pointer<rpma_conn_cfg>(cfg),
+                                     req);
         });
     });
 }

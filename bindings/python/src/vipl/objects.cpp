@@ -5,7 +5,7 @@
 namespace viaduct::python {
 namespace {
 
-Handle open_nic(const std::string& name) {
+Handle open_nic(Text name) {
     VIP_NIC_HANDLE nic = nullptr;
     check("VipOpenNic", unlocked({}, [&] { return VipOpenNic(name.c_str(), &nic); }));
     return to_handle(nic);

@@ -84,13 +84,12 @@ void error_callback(Handle nic, const py::object& context, const py::object& fun
     std::swap(handlers().errors_of(nic), handler);
 }
 
-void ns_init(Handle nic, const std::optional<std::string>& path) {
-    check("VipNSInit", unlocked({.used = {nic}}, [&] {
-              return VipNSInit(to_pointer(nic), path ? const_cast<char*>(path->c_str()) : nullptr);
-          }));
+void ns_init(Handle nic, std::optional<Text> path) {
+    check("VipNSInit",
+          unlocked({.used = {nic}}, [&] { return VipNSInit(to_pointer(nic), path ? path->data() : nullptr); }));
 }
 
-NetAddress ns_get_host_by_name(Handle nic, std::string name, VIP_ULONG index) {
+NetAddress ns_get_host_by_name(Handle nic, Text name, VIP_ULONG index) {
     NetAddress address(limits_of(nic).NicAddressLen, 0);
     check("VipNSGetHostByName", unlocked({.used = {nic}}, [&] {
               return VipNSGetHostByName(to_pointer(nic), name.data(), address.get(), index);

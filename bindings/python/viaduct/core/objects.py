@@ -22,7 +22,8 @@ class Held(Resource):
 
     def __getattr__(self, name: str) -> typing.NoReturn:
         if name == "_raw":
-            raise ValueError(f"the {type(self).__name__} is closed")
+            raise ValueError("the object was made by the parent process, before fork()" if self._inherited else
+                             f"the {type(self).__name__} is closed")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from viaduct import _rpma
 from viaduct.memory import Buffer
-from viaduct.rpma.objects import Configuration, Object
+from viaduct.rpma.objects import Configuration, Object, handle_of
 from viaduct.rpma.shared_receives import Srq
 
 DEFAULT_TIMEOUT_MS = _rpma.RPMA_DEFAULT_TIMEOUT_MS
@@ -130,5 +130,5 @@ class ConnCfg(Configuration):
 
     @srq.setter
     def srq(self, srq: Srq) -> None:
-        _rpma.rpma_conn_cfg_set_srq(self._handle, srq._handle)
+        _rpma.rpma_conn_cfg_set_srq(self._handle, handle_of(srq, Srq))
         self._srq = srq

@@ -13,7 +13,7 @@ from viaduct.rpma.configurations import ConnCfg, PeerCfg
 from viaduct.rpma.constants import ConnEvent, Flags, FlushType
 from viaduct.rpma.errors import ConnectError
 from viaduct.rpma.memory import MrRemote, Piece, place_of
-from viaduct.rpma.objects import Object, handle_of
+from viaduct.rpma.objects import Object, handle_of, handle_or_null
 from viaduct.rpma.waiting import until
 
 
@@ -36,8 +36,8 @@ class ConnReq(Object):
         """Sends an outgoing request, or accepts an incoming one, and returns the connection. Its first event reports
         the outcome.
 
-        private_data: 1 to 255 bytes for the peer. The request is consumed, even if the call fails. Raises Error:
-        PROVIDER (the requester has given up), INVAL (private_data is empty); ValueError if private_data is too long.
+        private_data: 1 to 255 bytes for the peer. Raises ValueError if private_data is too long; Error: PROVIDER (the
+        requester has given up), INVAL (private_data is empty). Error consumes the request, as success does.
         """
         data = None if private_data is None else bytes(memoryview(private_data))
         if data is not None and len(data) > 255:
@@ -89,7 +89,7 @@ class Ep(Object):
         Raises TimeoutError after `timeout` seconds. If the configuration cannot be used, the request is rejected, and
         the errors are those of Peer.conn_req_new().
         """
-        made = ConnReq._make(_rpma.rpma_ep_next_conn_req, self._handle, handle_of(cfg), timeout)
+        made = ConnReq._make(_rpma.rpma_ep_next_conn_req, self._handle, handle_or_null(cfg, ConnCfg), timeout)
         return ConnReq(made, self._peer, cfg)
 
     @awaits("connection request")
@@ -202,7 +202,7 @@ class Conn(HasQueues):
 
     def apply_remote_peer_cfg(self, cfg: PeerCfg) -> None:
         """Applies the configuration of the peer, which flush() requires."""
-        _rpma.rpma_conn_apply_remote_peer_cfg(self._handle, cfg._handle)
+        _rpma.rpma_conn_apply_remote_peer_cfg(self._handle, handle_of(cfg, PeerCfg))
 
     # ---- Completions ----
 
@@ -279,7 +279,8 @@ class Conn(HasQueues):
         """Copies from the peer's memory, at `offset`, into the piece. Both may be None to read 0 bytes."""
         try:
             local, local_offset, length = place_of(destination)
-            _rpma.rpma_read(self._handle, local, local_offset, handle_of(source), offset, length, flags, context)
+            _rpma.rpma_read(self._handle, local, local_offset, handle_or_null(source, MrRemote), offset, length, flags,
+                            context)
         except MISTAKES as error:
             explain(error, Conn.read, locals())
             raise
@@ -289,7 +290,8 @@ class Conn(HasQueues):
               flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
         """Copies the piece to the peer's memory, at `offset`. Both may be None to write 0 bytes."""
         try:
-            _rpma.rpma_write(self._handle, handle_of(destination), offset, *place_of(source), flags, context)
+            _rpma.rpma_write(self._handle, handle_or_null(destination, MrRemote), offset, *place_of(source), flags,
+                             context)
         except MISTAKES as error:
             explain(error, Conn.write, locals())
             raise
@@ -298,7 +300,8 @@ class Conn(HasQueues):
                        context: int = 0, flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
         """Copies the piece to the peer's memory, at `offset`. Then it completes a receive of the peer, whose completion
         contains imm, 32 bits: Completion.imm. Both may be None to write 0 bytes."""
-        _rpma.rpma_write_with_imm(self._handle, handle_of(destination), offset, *place_of(source), flags, imm, context)
+        _rpma.rpma_write_with_imm(self._handle, handle_or_null(destination, MrRemote), offset, *place_of(source), flags,
+                                  imm, context)
 
     def atomic_write(self, destination: MrRemote, offset: int, value: Buffer, *, context: int = 0,
                      flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
@@ -307,7 +310,8 @@ class Conn(HasQueues):
         They are written after earlier reads and flushes; the call copies them. Raises Error(INVAL) also if the
         offset is not a multiple of 8, ValueError if `value` does not have 8 bytes.
         """
-        _rpma.rpma_atomic_write(self._handle, destination._handle, offset, bytes(memoryview(value)), flags, context)
+        _rpma.rpma_atomic_write(self._handle, handle_of(destination, MrRemote), offset, bytes(memoryview(value)), flags,
+                                context)
 
     def flush(self, destination: MrRemote, offset: int, length: int, type: FlushType = FlushType.VISIBILITY, *,
               context: int = 0, flags: Flags = Flags.COMPLETION_ALWAYS) -> None:
@@ -316,4 +320,4 @@ class Conn(HasQueues):
         Raises Error(NOSUPP) if the usage of the region does not allow it, or, for PERSISTENT, the peer's configuration;
         see apply_remote_peer_cfg().
         """
-        _rpma.rpma_flush(self._handle, destination._handle, offset, length, type, flags, context)
+        _rpma.rpma_flush(self._handle, handle_of(destination, MrRemote), offset, length, type, flags, context)

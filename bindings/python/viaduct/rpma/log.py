@@ -34,6 +34,8 @@ def log_set_function(function: LogFunction | None) -> None:
     if function is None:
         _rpma.rpma_log_set_function(None)
         return
+    if not callable(function):
+        raise TypeError(f"function must be callable or None, not {function!r}")
     receive = function
 
     def deliver(level: int, file: str | None, line: int, name: str | None, text: str) -> None:

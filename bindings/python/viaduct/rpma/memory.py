@@ -37,7 +37,7 @@ def place_of(piece: Piece | None) -> tuple[int, int, int]:
     """Returns handle, offset and length, as the calls of C take them."""
     if piece is None:
         return (0, 0, 0)
-    if not isinstance(piece, Piece):
+    if not isinstance(piece, Piece) or not isinstance(piece.region, MrLocal):
         raise no_piece(piece) from None
     return (piece.region._handle, piece.offset, piece.nbytes)
 

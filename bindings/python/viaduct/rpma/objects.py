@@ -64,5 +64,12 @@ class Configuration(Object):
         self._delete()
 
 
-def handle_of(what: Object | None) -> int:
-    return 0 if what is None else what._handle
+def handle_of(what: Object, kind: type[Object]) -> int:
+    """Returns the handle of an object. C cannot tell the kinds of objects apart."""
+    if not isinstance(what, kind):
+        raise TypeError(f"expected {kind.__name__}, not {type(what).__name__}")
+    return what._handle
+
+
+def handle_or_null(what: Object | None, kind: type[Object]) -> int:
+    return 0 if what is None else handle_of(what, kind)

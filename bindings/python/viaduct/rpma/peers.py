@@ -11,7 +11,7 @@ from viaduct.rpma.configurations import ConnCfg
 from viaduct.rpma.connections import Conn, ConnReq, Ep
 from viaduct.rpma.constants import IbvContextType, MrUsage
 from viaduct.rpma.memory import MrLocal
-from viaduct.rpma.objects import Object, handle_of
+from viaduct.rpma.objects import Object, handle_or_null
 from viaduct.rpma.shared_receives import Srq, SrqCfg
 
 
@@ -78,7 +78,7 @@ class Peer(Object):
         unknown, or a size of the configuration is not supported), INVAL (the configuration has a shared completion
         channel, and a shared receive queue with a completion queue).
         """
-        made = ConnReq._make(_rpma.rpma_conn_req_new, self._handle, addr, str(port), handle_of(cfg))
+        made = ConnReq._make(_rpma.rpma_conn_req_new, self._handle, addr, str(port), handle_or_null(cfg, ConnCfg))
         return ConnReq(made, self, cfg)
 
     def connect(self, addr: str, port: int | str, cfg: ConnCfg | None = None, *, private_data: Buffer | None = None,

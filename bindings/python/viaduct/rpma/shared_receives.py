@@ -5,7 +5,7 @@ from __future__ import annotations
 from viaduct import _rpma
 from viaduct.rpma.completions import Cq, HasQueues
 from viaduct.rpma.memory import Piece, place_of
-from viaduct.rpma.objects import Configuration, Object, handle_of
+from viaduct.rpma.objects import Configuration, Object, handle_or_null
 
 
 class SrqCfg(Configuration):
@@ -48,7 +48,7 @@ class Srq(HasQueues):
     _ended_by = "rpma_srq_delete"
 
     def __init__(self, peer: Object, cfg: SrqCfg | None) -> None:
-        own = self._make(_rpma.rpma_srq_new, peer._handle, handle_of(cfg))
+        own = self._make(_rpma.rpma_srq_new, peer._handle, handle_or_null(cfg, SrqCfg))
         super().__init__(own, [peer], (_rpma.rpma_srq_get_rcq(own.handle),))
 
     def delete(self) -> None:
