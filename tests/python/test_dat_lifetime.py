@@ -103,6 +103,18 @@ def test_parents_live_as_long_as_their_children():
     assert ia() is None
 
 
+def test_a_notification_object_is_collected_with_its_evd(monkeypatch):
+    problems = []
+    monkeypatch.setattr("sys.unraisablehook", problems.append)
+    ia = dat.ia_open()
+    ring = [ia.cno_create()]
+    ring += [ia.evd_create(4, dat.EvdFlags.SOFTWARE, ring[0]), ring]
+    del ring
+    gc.collect()
+    assert not problems
+    ia.free()
+
+
 def test_events_do_not_name_what_is_closed(pair):
     event = pair.send(b"last")
     assert event.ep is pair.server.ep

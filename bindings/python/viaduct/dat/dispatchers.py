@@ -98,6 +98,9 @@ class Cno(DatObject):
             evd = _evd_of(handle)
             if evd is not None:
                 evd.modify_cno(None)
+            else:  # the garbage collector is about to close it
+                with contextlib.suppress(Error):
+                    _dat.dat_evd_modify_cno(handle, 0)
         super()._release()
 
 
