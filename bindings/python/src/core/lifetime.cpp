@@ -100,8 +100,8 @@ private:
 
     /// Returns null if the resource is finalized.
     py::object resource() const {
-        PyObject* resource = reference_ ? PyWeakref_GetObject(reference_.ptr()) : Py_None;
-        return resource == Py_None ? py::object() : py::reinterpret_borrow<py::object>(resource);
+        py::object resource = reference_ ? reference_() : py::none();
+        return resource.is_none() ? py::object() : resource;
     }
 
     /// Whether another thread is ending it.
