@@ -112,11 +112,17 @@ Status Connection::attempt() {
     return {};
 }
 
+void Connection::attempt_again() noexcept {
+    const Status status = support::guarded([this] { return attempt(); });
+    if (!status.ok()) fail(status);
+}
+
 void Connection::on_link(Link& link, const Status& status) noexcept {
     if (attempt_ == nullptr || attempt_->awaited.lock().get() != &link) return;
     attempt_->awaited.reset();
     if (status.ok()) return ask(std::static_pointer_cast<Link>(link.shared_from_this()));
     if (status.code() == Code::NoListener) return retry(true);  // also if it was destroyed before it accepted
+    if (status.code() == Code::TimedOut) return attempt_again();  // the deadline decides how long
     if (status.code() == Code::Unreachable && (status.sys_errno() == 0 || status.sys_errno() == ECONNRESET))
         return hung_up(false);
     fail(status);
@@ -268,8 +274,7 @@ void Connection::hung_up(bool asked) noexcept {
 bool Connection::ask_over_new_link() noexcept {
     if (attempt_->link_is_new) return false;
     attempt_->needs_new_link = true;
-    const Status status = support::guarded([this] { return attempt(); });
-    if (!status.ok()) fail(status);
+    attempt_again();
     return true;
 }
 

@@ -134,6 +134,7 @@ private:
     End describe() const noexcept;
     void open(const std::shared_ptr<Link>& link, const End& peer) noexcept;
     Status attempt();
+    void attempt_again() noexcept;
     void ask(const std::shared_ptr<Link>& link) noexcept;
     Status wait_for_peer();
     void retry(bool no_listener) noexcept;

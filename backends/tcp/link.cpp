@@ -240,10 +240,11 @@ bool Link::work() noexcept {
 /// Connects and authenticates.
 Status Link::go_on() {
     if (state_ == State::Connecting) {
-        switch (const int error = socket_.error()) {
+        switch (const int error = socket_.finish_connecting()) {
             case 0: break;
             case ECONNREFUSED:
             case ECONNRESET: return {Code::NoListener, "nothing listens on the port", error};
+            case ETIMEDOUT: return {Code::TimedOut, "the host does not answer", error};
             default: return Status::from_errno(error, "connect");
         }
         if (socket_.is_connected_to_itself()) return {Code::NoListener, "nothing listens on the port"};

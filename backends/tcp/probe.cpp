@@ -54,11 +54,11 @@ Status probe(const HostAddress& own, const Address& listener, const Deadline& de
     if (!policy.ok()) return policy.status();
     const auto context = make_tls_context(policy.value());
     if (!context.ok()) return context.status();
-    const auto socket = Socket::connect(own, listener.host, support::port_for(listener.service));
+    auto socket = Socket::connect(own, listener.host, support::port_for(listener.service));
     if (!socket.ok()) return socket.status();
-    const int fd = socket.value().get();
+    const int fd = socket->get();
     if (!await(fd, POLLOUT, deadline)) return {Code::TimedOut, "the host does not answer"};
-    if (const int error = socket.value().error(); error == ECONNREFUSED)
+    if (const int error = socket->finish_connecting(); error == ECONNREFUSED)
         return {Code::NoListener, "nothing listens at the port", error};
     else if (error != 0)
         return {Code::Unreachable, "the host cannot be reached", error};

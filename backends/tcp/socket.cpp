@@ -21,7 +21,8 @@ void set_option(int fd, int level, int option, Value value) noexcept {
 }
 
 /// Makes the system notice within the time of VIADUCT_TCP_TIMEOUT_MS that a host does not answer any more. It looks at
-/// the time only when it sends a probe, so that the limit is one interval less.
+/// the time only when it sends a probe, so that the limit is one interval less. The socket is connected: the limit
+/// would end an attempt to connect, too, for which each program has a time of its own.
 void prepare(int fd) noexcept {
     static const int timeout_ms = static_cast<int>(number_setting(tcp_timeout_setting).value_or(10000));
     constexpr int probes = 4;
@@ -58,7 +59,6 @@ Result<Socket> Socket::connect(const HostAddress& from, const HostAddress& to, s
     if (bind(fd->get(), source.get(), size_of(source)) != 0)
         return errno == EADDRNOTAVAIL ? Status(Code::Unreachable, "the address of the device is gone", errno)
                                       : Status::from_errno(errno, "bind");
-    prepare(fd->get());
     if (::connect(fd->get(), target.get(), size_of(target)) != 0 && errno != EINPROGRESS) {
         const Status status = Status::from_errno(errno, "connect");
         if (status.sys_errno() == ECONNREFUSED) return Status(Code::NoListener, "nothing listens on the port", errno);
@@ -91,10 +91,12 @@ Result<Socket> Socket::accept(int listening) noexcept {
     return fd;
 }
 
-int Socket::error() const noexcept {
+int Socket::finish_connecting() noexcept {
     int error = 0;
     socklen_t size = sizeof error;
-    return getsockopt(get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+    if (getsockopt(get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
+    if (error == 0) prepare(get());
+    return error;
 }
 
 namespace {

@@ -16,7 +16,7 @@ public:
     explicit Socket(UniqueSocket made) noexcept : UniqueSocket(std::move(made)) {}
 
     /// Starts to connect from an address of this host. The socket becomes writable when it is connected or has failed;
-    /// see error(). Unreachable: there is no route. NoListener: nothing listens.
+    /// see finish_connecting(). Unreachable: there is no route. NoListener: nothing listens.
     static Result<Socket> connect(const HostAddress& from, const HostAddress& to, std::uint16_t port) noexcept;
 
     /// Listens at an address of this host. At most so many may wait to be accepted. Busy: the port is in use.
@@ -26,8 +26,8 @@ public:
     /// Accepts a connection. WouldBlock: there is none.
     static Result<Socket> accept(int listening) noexcept;
 
-    /// Returns the error number of the attempt to connect; 0: it is connected.
-    int error() const noexcept;
+    /// Returns the error number of the attempt to connect, once the socket is writable; 0: it is connected.
+    int finish_connecting() noexcept;
 
     /// Whether the system has connected the socket to itself, because it has chosen the port to which it connects as
     /// its own. Such a connection is reset when it is closed, so that the port is free for a listener.

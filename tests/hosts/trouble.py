@@ -135,6 +135,18 @@ def test_no_such_host(tools):
     check(re.search("(?i)reachable|no route", tried.stdout), tried.stdout)
 
 
+def test_a_host_that_does_not_answer(tools):
+    """It has the address, but answers nothing: each program waits for its own time, also if connections to such a host
+    are lost earlier."""
+    dead = "10.0.0.98"
+    tools.hosts.run(NEAR, "ip", "neighbour", "replace", dead, "lladdr", "02:00:00:00:00:98", "dev", DEVICES[NEAR])
+    for api in APIS:
+        start = time.monotonic()
+        tried = tools.hosts.attempt(NEAR, tools.ping, "--api", api, "-c", 1, "-W", 2, dead, VIADUCT_TCP_TIMEOUT_MS="1000")
+        check(tried.returncode == 1 and time.monotonic() > start + 2 and re.search("(?i)in time|timeout", tried.stdout),
+              f"{api}: {tried.stdout}")
+
+
 # ---- Bad lines -------------------------------------------------------------------------------------------------------
 
 BAD_LINES = (["netem", "delay", "2ms", "1ms", "loss", "1%", "reorder", "5%"],
