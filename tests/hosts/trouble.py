@@ -63,6 +63,18 @@ def test_a_stopped_client_loses_nothing(tools):
         check(" 0% packet loss" in client.finish(), client.log)
 
 
+def test_a_killed_client_has_disconnected(tools):
+    """Even if it was killed in the middle of a message."""
+    for api in APIS:
+        with tools.serving(tools.perf, "--api", api) as server, \
+                tools.client(tools.perf, "--api", api, "--test", "bandwidth", "--sizes", "64M", "--window", 1,
+                             "--duration", 60) as client:
+            server.wait_for("connected")
+            time.sleep(0.3)  # most of the time, a message is under way
+            client.process.kill()
+            server.wait_for("disconnected unexpectedly")
+
+
 def test_a_killed_server_comes_back(tools):
     for api in APIS:
         with tools.client(tools.ping, "--api", api, "-i", 0.05, "-W", 5) as client:

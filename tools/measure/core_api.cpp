@@ -205,8 +205,12 @@ void CoreLink::post_list(Operation operation, Piece piece, RemoteAddress remote,
 }
 
 void CoreLink::fail(CompletionCode code) {
-    if (code == CompletionCode::Flushed || code == CompletionCode::Transport) throw Closed("the connection is closed");
-    throw Error(std::string("a request failed: ") + text_of(code));
+    switch (code) {
+        case CompletionCode::Flushed:
+        case CompletionCode::Transport:
+        case CompletionCode::PartialMessage: throw Closed("the connection is closed");
+        default: throw Error(std::string("a request failed: ") + text_of(code));
+    }
 }
 
 void CoreLink::fail_post(Status status) { fail_call("cannot post", status); }

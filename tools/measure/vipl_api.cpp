@@ -190,7 +190,8 @@ void ViplLink::write_list(VIP_DESCRIPTOR& descriptor, std::uint32_t first, const
 void ViplLink::fail(VIP_RETURN result, const VIP_DESCRIPTOR* done) {
     if (result != VIP_DESCRIPTOR_ERROR || done == nullptr) fail_vipl("completion", result);
     const VIP_UINT32 status = done->CS.Status;
-    if (status & (VIP_STATUS_DESC_FLUSHED_ERROR | VIP_STATUS_TRANSPORT_ERROR)) throw Closed("the connection is closed");
+    constexpr VIP_UINT32 ended = VIP_STATUS_DESC_FLUSHED_ERROR | VIP_STATUS_TRANSPORT_ERROR | VIP_STATUS_PARTIAL_ERROR;
+    if (status & ended) throw Closed("the connection is closed");
     if (status & VIP_STATUS_LENGTH_ERROR) throw Error("a request failed: length error");
     if (status & VIP_STATUS_PROTECTION_ERROR) throw Error("a request failed: protection error");
     if (status & VIP_STATUS_RDMA_PROT_ERROR) throw Error("a request failed: protection error at the peer");
