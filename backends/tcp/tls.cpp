@@ -281,6 +281,13 @@ OpenSsl::OpenSsl() noexcept {
     }
 }
 
+/// OpenSSL has no text for an error of the system.
+const char* text_of(unsigned long error) noexcept {
+    if (ERR_SYSTEM_ERROR(error)) return std::strerror(ERR_GET_REASON(error));
+    const char* const text = OpenSsl::get()->ERR_reason_error_string(error);
+    return text != nullptr ? text : "unknown error";
+}
+
 Result<TlsContext> make_context(OSSL_LIB_CTX* library, const Policy& policy) {
     const OpenSsl& openssl = *OpenSsl::get();
     openssl.ERR_clear_error();
@@ -308,14 +315,17 @@ Result<TlsContext> make_context(OSSL_LIB_CTX* library, const Policy& policy) {
             *static_cast<bool*>(needed) = true;
             return -1;
         });
-        const bool usable = openssl.SSL_CTX_use_certificate_chain_file(raw, certificate->chain.c_str()) == 1 &&
-                            openssl.SSL_CTX_use_PrivateKey_file(raw, certificate->key.c_str(), SSL_FILETYPE_PEM) == 1 &&
-                            openssl.SSL_CTX_load_verify_file(raw, certificate->authority.c_str()) == 1;
+        const char* const chain = certificate->chain.c_str();
+        const char* const key = certificate->key.c_str();
+        const char* const authority = certificate->authority.c_str();
+        const char* const unusable = openssl.SSL_CTX_use_certificate_chain_file(raw, chain) != 1            ? chain
+                                     : openssl.SSL_CTX_use_PrivateKey_file(raw, key, SSL_FILETYPE_PEM) != 1 ? key
+                                     : openssl.SSL_CTX_load_verify_file(raw, authority) != 1                ? authority
+                                                                                                            : nullptr;
         openssl.SSL_CTX_set_default_passwd_cb_userdata(raw, nullptr);
-        if (usable) return context;
-        log(LogLevel::Error, "tcp: cannot use the certificate %s with its key and authority: %s",
-            certificate->chain.c_str(),
-            needs_password ? "the key is encrypted" : openssl.ERR_reason_error_string(openssl.ERR_peek_error()));
+        if (unusable == nullptr) return context;
+        log(LogLevel::Error, "tcp: cannot use %s: %s", unusable,
+            needs_password ? "the key is encrypted" : text_of(openssl.ERR_peek_error()));
         return Status(Code::PermissionDenied, "the certificate cannot be used");
     }
     openssl.SSL_CTX_set_psk_use_session_callback(raw, TlsCallbacks::use_key);
@@ -490,7 +500,7 @@ Status Tls::why_failed() noexcept {
     if (error == 0 && ended_) return {Code::Unreachable, "the peer has closed the socket during the handshake"};
     failed = failed || error == 0;  // without memory, OpenSSL may keep no error
     const char* const text = openssl.ERR_reason_error_string(error);
-    log(LogLevel::Debug, "tcp: handshake: %s", text != nullptr ? text : "unknown error");
+    log(LogLevel::Debug, "tcp: handshake: %s", text_of(error));
     if (!refusal_.ok()) return refusal_;
     if (failed && ERR_GET_REASON(error) != SSL_R_CERTIFICATE_VERIFY_FAILED)
         return {Code::NoResources, text != nullptr ? text : no_memory};

@@ -184,6 +184,15 @@ def test_an_encrypted_private_key(target):
           f"the key is accepted, or its password asked for: {tried.stdout}")
 
 
+def test_a_missing_file_of_a_certificate(target):
+    with tempfile.TemporaryDirectory() as name:
+        settings = certificate_of("ours", pathlib.Path(name), "server")
+        for variable in "VIADUCT_TCP_CERT", "VIADUCT_TCP_KEY", "VIADUCT_TCP_CA":
+            missing = f"{name}/missing"
+            tried = target.hosts.attempt(FAR, target.ping, "--listen", SERVICE, **settings | {variable: missing})
+            check(tried.returncode == 2 and f"{missing}: No such file" in tried.stdout, f"{variable}: {tried.stdout}")
+
+
 # ---- Garbage ---------------------------------------------------------------------------------------------------------
 
 def garbage():
