@@ -193,11 +193,17 @@ const char* Policy::advice() const noexcept {
 const char* Policy::advice_for_another_kind() const noexcept {
     switch (authentication_) {
         case Authentication::None: break;
-        case Authentication::HostKey: return "the peer requires a key: set VIADUCT_TCP_KEY_FILE to a copy of its key";
+        case Authentication::HostKey:
+            return "the peer requires a key or a certificate: set VIADUCT_TCP_KEY_FILE or VIADUCT_TCP_CERT as it does";
         case Authentication::SharedKey: return "the peer has no key: set VIADUCT_TCP_KEY_FILE there, too";
         case Authentication::Certificate: return "the peer has no certificate: set VIADUCT_TCP_CERT there, too";
     }
-    return "one side authenticates its peers and the other does not: set VIADUCT_TCP_INSECURE on both or none";
+    return "the peer has closed the socket, maybe because it authenticates: set VIADUCT_TCP_INSECURE on both or none";
+}
+
+Status Policy::why_closed() const noexcept {
+    if (authentication_ == Authentication::None) return {Code::PermissionDenied, advice_for_another_kind()};
+    return {Code::Unreachable, "the peer has closed the socket"};
 }
 
 }  // namespace viaduct::tcp

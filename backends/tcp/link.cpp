@@ -520,11 +520,14 @@ bool Link::receive() noexcept {
 /// refuses that, it says so in a record of TLS.
 Status Link::reason_of_end(int error) const noexcept {
     constexpr std::array record{std::byte{0x17}, std::byte{3}, std::byte{3}};
-    if (!is_open() && side() == Side::Connects && transport_.policy().certificate() != nullptr) {
+    const Policy& policy = transport_.policy();
+    const bool expects_hello = !is_open() && side() == Side::Connects;
+    if (expects_hello && policy.certificate() != nullptr) {
         if (tls_ != nullptr && error == EBADMSG) return tls_->failure();
         if (std::ranges::equal(record, std::span(in_.get() + in_begin_, std::min(in_end_ - in_begin_, record.size()))))
             return {Code::PermissionDenied, "the server refuses the certificate of this side, and its log says why"};
     }
+    if (error == 0 && expects_hello) return policy.why_closed();
     if (error == 0) return {Code::Unreachable, "the peer has closed the socket"};
     if (error == EPROTO && tls_ != nullptr) return {Code::InvalidParameter, "the peer replaces its keys without need"};
     if (const Status status = Status::from_errno(error, "recvmsg"); status.code() == Code::NoResources) return status;

@@ -83,13 +83,13 @@ Status probe(const HostAddress& own, const Address& listener, const Deadline& de
     std::ranges::copy(greeting.bytes(), bytes.begin() + sizeof start);
     const auto hello = std::span(bytes).first(sizeof start + start.bytes);
     if ((tls != nullptr ? tls->write(hello) : send(fd, hello.data(), hello.size(), MSG_NOSIGNAL)) < 0)
-        return {Code::Unreachable, "the peer has closed the socket"};
+        return policy.value().why_closed();
     std::size_t filled = 0;
     while (await(fd, POLLIN, deadline)) {
         const auto room = std::span(bytes).subspan(filled);
         const std::ptrdiff_t count = tls != nullptr ? tls->read(room) : recv(fd, room.data(), room.size(), 0);
         if (count < 0 && errno == EAGAIN) continue;
-        if (count <= 0) return {Code::Unreachable, "the peer has closed the socket"};
+        if (count <= 0) return policy.value().why_closed();
         filled += static_cast<std::size_t>(count);
         FrameHeader header;
         if (filled < sizeof header) continue;

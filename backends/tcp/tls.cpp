@@ -46,7 +46,7 @@
     DO(SSL_new) DO(SSL_read) DO(SSL_session_reused) \
     DO(SSL_set_accept_state) DO(SSL_set_alpn_protos) DO(SSL_set_bio) \
     DO(SSL_set_connect_state) DO(SSL_set_ex_data) \
-    DO(SSL_set_read_ahead) DO(SSL_write) DO(TLS_method)
+    DO(SSL_set_read_ahead) DO(SSL_write) DO(TLS_method) DO(X509_STORE_CTX_set_error)
 // clang-format on
 
 namespace viaduct::tcp {
@@ -239,6 +239,13 @@ struct TlsCallbacks {
         return tls.find_session(session) ? 1 : 0;
     }
 
+    /// A side without certificates accepts none, and tells the peer that it has another kind of credentials, as a side
+    /// that has no certificate for the peer does.
+    static int refuse_certificate(int, X509_STORE_CTX* context) noexcept {
+        OpenSsl::get()->X509_STORE_CTX_set_error(context, X509_V_ERR_APPLICATION_VERIFICATION);  // handshake_failure
+        return 0;
+    }
+
     static int choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* size,
                                const unsigned char* offered, unsigned offered_size, void*) noexcept {
         Tls& tls = of(ssl);
@@ -307,7 +314,8 @@ Result<TlsContext> make_context(OSSL_LIB_CTX* library, const Policy& policy) {
     openssl.SSL_CTX_set_num_tickets(raw, 0);  // nothing follows the handshake
     openssl.SSL_CTX_set_alpn_select_cb(raw, TlsCallbacks::choose_protocol, nullptr);
     openssl.SSL_CTX_set_info_callback(raw, TlsCallbacks::on_state);
-    openssl.SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+    openssl.SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+                               policy.certificate() != nullptr ? nullptr : TlsCallbacks::refuse_certificate);
     if (const Certificate* const certificate = policy.certificate()) {
         bool needs_password = false;  // for which OpenSSL would ask on the terminal
         openssl.SSL_CTX_set_default_passwd_cb_userdata(raw, &needs_password);
@@ -506,8 +514,9 @@ Status Tls::why_failed() noexcept {
         return {Code::NoResources, text != nullptr ? text : no_memory};
     constexpr int alert = 1000;  // added by OpenSSL to the numbers of alerts
     switch (ERR_GET_REASON(error)) {
-        case alert + 40:   // handshake_failure: the peer does not know this kind of key
+        case alert + 40:   // handshake_failure: the peer does not know this kind of credentials
         case alert + 116:  // certificate_required
+        case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:  // of the certificate that this side does not have
             return {Code::PermissionDenied, policy_.advice_for_another_kind()};
         case alert + 47:  // illegal_parameter: the peer has verified the key
         case alert + 51:  // decrypt_error
@@ -521,6 +530,7 @@ Status Tls::why_failed() noexcept {
         case SSL_R_NO_APPLICATION_PROTOCOL:
             return {Code::Unsupported, "the peer speaks another version of the protocol"};
         case SSL_R_CERTIFICATE_VERIFY_FAILED:
+            if (policy_.certificate() == nullptr) return {Code::PermissionDenied, policy_.advice_for_another_kind()};
             return {Code::PermissionDenied, "the certificate of the peer is not valid, or of another authority"};
         default: return {Code::PermissionDenied, text != nullptr ? text : "the handshake failed"};
     }

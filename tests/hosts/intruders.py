@@ -171,6 +171,26 @@ def test_a_client_learns_that_its_certificate_is_refused(target):
                 check(tried.returncode == 1 and "certificate" in tried.stdout, f"no reason is given: {tried.stdout}")
 
 
+def test_each_end_learns_that_the_other_has_another_kind_of_credentials(target):
+    with tempfile.TemporaryDirectory() as name:
+        kinds = {"VIADUCT_TCP_CERT there": certificate_of("ours", pathlib.Path(name), "end"),
+                 "VIADUCT_TCP_KEY_FILE there": {},
+                 "requires a key or a certificate": {"VIADUCT_TCP_KEY_FILE": None},
+                 "VIADUCT_TCP_INSECURE on both or none": INSECURE}
+        for at_server, server_has in kinds.items():
+            for at_client, client_has in kinds.items():
+                if server_has is client_has:
+                    continue
+                one_has_none = INSECURE in (server_has, client_has)
+                with target.serving(**server_has) as server:
+                    tried = target.hosts.attempt(NEAR, target.ping, "-c", 1, "-W", 5, TARGET, **client_has)
+                    advice = "VIADUCT_TCP_INSECURE on both or none" if one_has_none else at_client
+                    check("warning: tcp: cannot connect: the peer" in tried.stdout and advice in tried.stdout,
+                          f"{at_server}, {at_client}: {tried.stdout}")
+                    if server_has is not INSECURE:  # it sees no credentials
+                        server.wait_for(f"turned away: the peer .*{advice if one_has_none else at_server}", 10)
+
+
 def test_an_encrypted_private_key(target):
     """It is refused. Nobody is asked for its password, although there is a terminal."""
     with tempfile.TemporaryDirectory() as name:
