@@ -196,7 +196,11 @@ measure::ServerOptions server_options(const options::variables_map& given, const
     return {.version = VIADUCT_VERSION,
             .clients = count_of(given, "count"),
             .on_listening = [=] { print(listening); },
-            .tell = print};
+            .tell = print,
+            .complain =
+                [](const std::string& line) {
+                    viaduct::tools::complain(fmt::format("{}: {}\n", program_invocation_short_name, line));
+                }};
 }
 
 std::chrono::duration<double> parse_seconds(const std::string& option, const std::string& text) {

@@ -132,6 +132,19 @@ def test_many_clients_at_once(tools):
             client.finish()
 
 
+def test_a_server_without_free_descriptors(tools):
+    """It goes on, and serves others when there are descriptors again."""
+    for api in APIS:
+        with Program(tools.hosts, FAR, "prlimit", "--nofile=40", tools.ping, "--listen", SERVICE, "--api", api) as server:
+            with contextlib.ExitStack() as stack:
+                server.wait_for(r"listening on .*\n")
+                for _ in range(40):
+                    stack.enter_context(tools.client(tools.ping, "-i", 0.1, "-W", 1))
+                server.wait_for("(not served|turned away|client \\d+): .*")
+            with tools.client(tools.ping, "-c", 1, "-W", 20) as client:
+                client.finish()
+
+
 def test_nobody_listens(tools):
     for api in APIS:
         tried = tools.hosts.attempt(NEAR, tools.ping, "--api", api, "-c", 2, "-i", 0, "-W", 5, TARGET)

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "tools/measure/workspace.hpp"
 
@@ -20,7 +22,8 @@ struct ServerOptions {
     std::string version;        ///< of the tool, for clients
     std::uint64_t clients = 0;  ///< to serve before the server returns; 0 for no limit
     std::function<void()> on_listening = [] {};
-    std::function<void(const std::string&)> tell = [](const std::string&) {};  ///< a line about a client
+    std::function<void(const std::string&)> tell = [](const std::string&) {};      ///< a line about a client
+    std::function<void(const std::string&)> complain = [](const std::string&) {};  ///< why a client is not served
 };
 
 /// A client of a server: its link, and what the greeting needs.
@@ -80,7 +83,8 @@ inline bool has_finished(const std::future<void>& served) {
 }
 
 /// Calls `serve` with each client that comes and its number, until `stop` is set or it has returned true, for a client
-/// that counts, as often as the options say. A Client is a ServedClient made of an Api.
+/// that counts, as often as the options say. A Client is a ServedClient made of an Api. Descriptors or threads may run
+/// out: the client for which there are none is disconnected, and the next one comes after a pause.
 template <class Client, class Serve>
 void serve_clients(Api& api, const Service& service, const ServerOptions& options, const std::atomic<bool>& stop,
                    Serve serve) {
@@ -88,9 +92,15 @@ void serve_clients(Api& api, const Service& service, const ServerOptions& option
     options.on_listening();
     auto next = std::make_unique<Client>(api);
     for (std::uint64_t clients = 0; !stop.load() && (options.clients == 0 || clients < options.clients);) {
-        if (!listener->accept(next->link(), slice)) continue;
-        if (serve(std::move(next), clients + 1)) ++clients;
-        next = std::make_unique<Client>(api);
+        try {
+            if (next == nullptr) next = std::make_unique<Client>(api);
+            if (!listener->accept(next->link(), slice)) continue;
+            if (serve(std::move(next), clients + 1)) ++clients;
+        } catch (const std::exception& error) {
+            options.complain(std::string("a client is not served: ") + error.what());
+            next.reset();
+            std::this_thread::sleep_for(slice);
+        }
     }
 }
 
