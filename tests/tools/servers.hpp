@@ -37,12 +37,13 @@ private:
     std::vector<std::string> lines_;
 };
 
-/// A vi-ping or vi-perf server that serves one client and returns.
+/// A vi-ping or vi-perf server that serves some clients and returns.
 class ServerThread {
 public:
     enum class Tool { Ping, Perf };
 
-    ServerThread(Tool tool, ApiKind kind) : api_(open_api(kind)), thread_([this, tool] { serve(tool); }) {
+    ServerThread(Tool tool, ApiKind kind, std::uint64_t clients = 1)
+        : api_(open_api(kind)), thread_([=, this] { serve(tool, clients); }) {
         listening_.get_future().wait();
     }
 
@@ -61,13 +62,15 @@ public:
     Address address() const { return {.host = api_->device().host, .service = service_.service()}; }
 
 private:
-    void serve(Tool tool) {
+    void serve(Tool tool, std::uint64_t clients) {
         const auto on_listening = [this] { listening_.set_value(); };
         const auto tell = [this](const std::string& line) { lines_.add(line); };
         if (tool == Tool::Ping)
-            serve_pings(*api_, service_.service(), {.clients = 1, .on_listening = on_listening, .tell = tell}, stop_);
+            serve_pings(*api_, service_.service(), {.clients = clients, .on_listening = on_listening, .tell = tell},
+                        stop_);
         else
-            serve_perf(*api_, service_.service(), {.clients = 1, .on_listening = on_listening, .tell = tell}, stop_);
+            serve_perf(*api_, service_.service(), {.clients = clients, .on_listening = on_listening, .tell = tell},
+                       stop_);
     }
 
     FreeService service_;

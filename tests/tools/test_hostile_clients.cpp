@@ -85,6 +85,17 @@ TEST_CASE("a client that disconnects silently does not affect the server") {
     CHECK_THAT(server.finish(), Contains("client 1"));
 }
 
+TEST_CASE("a client that says nothing does not hide that the server is busy") {
+    ServerThread server(ServerThread::Tool::Perf, GENERATE(any_api()), 2);
+    const auto api = open_api(ApiKind::Core);
+    PerfParameters parameters;
+    parameters.connect_timeout = Timeout(20000);
+    const PerfClient served(*api, server.address(), parameters);
+    const RawClient silent(server.address());
+    parameters.connect_timeout = Timeout(3000);
+    CHECK_THROWS_AS(PerfClient(*api, server.address(), parameters), Busy);
+}
+
 TEST_CASE("an oversized opening breaks only that connection") {
     ServerThread server(GENERATE(ServerThread::Tool::Ping, ServerThread::Tool::Perf),
                         GENERATE(ApiKind::Vipl, ApiKind::Rpma));

@@ -29,8 +29,9 @@ public:
         prepare(version);
     }
 
-    /// Tells the client that another one is served.
+    /// Tells the client that another one is served. All others have to wait meanwhile.
     void turn_away(const std::string& why) {
+        patience_ = 2 * slice;
         try {
             (void)hear_hello<wire::PerfHello>(limits());
             refuse(why, wire::busy);

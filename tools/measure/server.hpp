@@ -2,6 +2,7 @@
 // What the servers of the tools have in common: taking clients, and agreeing with them.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <functional>
@@ -43,7 +44,7 @@ protected:
     /// Hears what the client wants. Throws where it is to be refused.
     template <class Hello>
     Hello hear_hello(const wire::Limits& limits) {
-        const auto message = greeting_talk_.hear(std::chrono::seconds(5));
+        const auto message = greeting_talk_.hear(patience_);
         if (!message) throw Error("the client sent no request");
         std::string reason;
         const auto hello = wire::read<Hello>(*message, reason);
@@ -65,12 +66,13 @@ protected:
     /// Lets the client read the last answer before the connection ends: it leaves first.
     void wait_for_end() {
         try {
-            (void)link_->wait_receive(std::chrono::seconds(1));
+            (void)link_->wait_receive(std::min(patience_, Timeout(1000)));
         } catch (const Closed&) {
         }
     }
 
     Api& api_;
+    Timeout patience_{5000};  // with a client that says nothing, or stays when it should leave
     Workspace greeting_;
     std::optional<Workspace> workspace_;  // once both have agreed
     std::unique_ptr<Link> link_;
