@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 
 #include "backends/support/guarded.hpp"
 #include "backends/tcp/link.hpp"
@@ -37,7 +38,8 @@ constexpr int accepts_at_once = 64;
 Result<std::shared_ptr<software::Port>> Port::open(Transport& transport, software::Node& node, std::uint16_t number) {
     auto socket = Socket::listen(node.host(), number);
     if (!socket.ok()) {
-        log(LogLevel::Info, "tcp: cannot listen at port %u: %s", number, socket.status().where());
+        log(LogLevel::Info, "tcp: cannot listen at port %u: %s: %s", number, socket.status().where(),
+            std::strerror(socket.status().sys_errno()));
         return socket.status();
     }
     auto port = std::make_shared<Port>(transport, node, number, std::move(*socket));

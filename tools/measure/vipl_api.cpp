@@ -57,16 +57,14 @@ private:
 
 class ViplListener final : public Listener {
 public:
-    ViplListener(ViplApi& api, const Service& service) : api_(api), local_(api.device().host, service) {}
+    /// It listens only while it waits: the first wait finds out whether it can.
+    ViplListener(ViplApi& api, const Service& service) : api_(api), local_(api.device().host, service) {
+        (void)wait(Timeout(0));
+    }
 
     bool accept(Link& link, Timeout timeout) override {
-        NetAddress remote{{}, {}};
-        VIP_VI_ATTRIBUTES remote_attributes;
-        VIP_CONN_HANDLE connection = nullptr;
-        const VIP_RETURN waited = VipConnectWait(api_.nic(), local_.address(), milliseconds(timeout), remote.address(),
-                                                 &remote_attributes, &connection);
-        if (waited == VIP_TIMEOUT) return false;
-        check_vipl("VipConnectWait", waited);
+        if (!wait(timeout)) return false;
+        const VIP_CONN_HANDLE connection = std::exchange(request_, nullptr);
         const VIP_RETURN accepted = VipConnectAccept(connection, static_cast<ViplLink&>(link).vi());
         if (accepted == VIP_SUCCESS) return true;
         if (accepted != VIP_TIMEOUT) VipConnectReject(connection);
@@ -74,8 +72,20 @@ public:
     }
 
 private:
+    bool wait(Timeout timeout) {
+        if (request_ != nullptr) return true;
+        NetAddress remote{{}, {}};
+        VIP_VI_ATTRIBUTES remote_attributes;
+        const VIP_RETURN waited = VipConnectWait(api_.nic(), local_.address(), milliseconds(timeout), remote.address(),
+                                                 &remote_attributes, &request_);
+        if (waited == VIP_TIMEOUT) return false;
+        check_vipl("VipConnectWait", waited);
+        return true;
+    }
+
     ViplApi& api_;
     NetAddress local_;
+    VIP_CONN_HANDLE request_ = nullptr;
 };
 
 }  // namespace
