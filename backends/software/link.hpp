@@ -97,6 +97,7 @@ public:
         return side_ == Side::Connects && !is_closed() && !refused_ && port_ == port && remote_ == host;
     }
     const HostAddress& remote_host() const noexcept { return remote_; }
+    std::uint16_t port() const noexcept { return port_; }
     Side side() const noexcept { return side_; }
 
     /// Calls Connection::on_link() when the link is usable or has failed.

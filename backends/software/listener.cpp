@@ -2,13 +2,11 @@
 #include "backends/software/listener.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "backends/software/connection.hpp"
 #include "backends/software/endpoint.hpp"
 #include "backends/support/guarded.hpp"
 #include "backends/support/services.hpp"
-#include "core/log.hpp"
 
 namespace viaduct::software {
 namespace {
@@ -82,14 +80,6 @@ bool Port::admits(const Service& service, Sharing sharing) const noexcept {
     });
 }
 
-/// On a port that is open to the network, strangers could cause any number of warnings, so there is one a second.
-void Port::turn_away(const Status& why) noexcept {
-    const bool warns = next_warning_.passed();
-    if (warns) next_warning_ = Deadline::after(std::chrono::seconds(1));
-    log(warns ? LogLevel::Warning : LogLevel::Info, "%s: port %u: a client was turned away: %s",
-        node_.transport().name(), number_, why.where());
-}
-
 Status Port::take(const std::shared_ptr<Link>& link, const Connect& request) {
     if (request.model == ConnectParameters::Model::PeerToPeer) {
         if (Connection* const peer = find_peer(link->remote_host(), request.remote.service)) {
@@ -137,7 +127,7 @@ Status Listener::add(const std::shared_ptr<Link>& link, const Connect& message) 
     added.front() = std::make_unique<ConnectionRequest>(node_, link, message);
     if (requests_.size() >= max_waiting) {
         constexpr const char* why = "too many requests wait for the listener";
-        port_->turn_away({Code::NoResources, why});
+        node_->turn_away(port_->number(), {Code::NoResources, why});
         return added.front()->answer(NoListener{});
     }
     requests_.splice(requests_.end(), added);

@@ -99,9 +99,6 @@ public:
     /// Handles a request that has arrived. NoListener: the service has none.
     Status take(const std::shared_ptr<Link>& link, const Connect& request);
 
-    /// Logs why a client was not served.
-    void turn_away(const Status& why) noexcept;
-
 protected:
     Port(Node& node, std::uint16_t number) noexcept : node_(node), number_(number) {}
 
@@ -114,7 +111,6 @@ private:
     void close_if_unused() noexcept;
 
     const std::uint16_t number_;
-    Deadline next_warning_ = Deadline::now();
 };
 
 class Listener final : public viaduct::Listener {

@@ -278,6 +278,14 @@ void Node::close_idle_links(Link::Side side, std::size_t most) noexcept {
     });
 }
 
+/// On ports that are open to the network, strangers could cause any number of warnings, so there is one a second.
+void Node::turn_away(std::uint16_t port, const Status& why) noexcept {
+    const bool warns = next_warning_.passed();
+    if (warns) next_warning_ = Deadline::after(std::chrono::seconds(1));
+    log(warns ? LogLevel::Warning : LogLevel::Info, "%s: port %u: a client was turned away: %s", transport_->name(),
+        port, why.where());
+}
+
 // ---- Connections -------------------------------------------------------------------------------------------------
 
 Result<std::uint32_t> Node::add(const std::shared_ptr<Connection>& connection) {

@@ -117,6 +117,9 @@ public:
     /// Without waiting for the peer if it has made them, or if `most` is 0: descriptors are needed.
     void close_idle_links(Link::Side side, std::size_t most) noexcept;
 
+    /// Logs why a client of a port was not served. Its link may outlive the port.
+    void turn_away(std::uint16_t port, const Status& why) noexcept;
+
     // ---- Connections ----
 
     /// Gives a connection a number. NoResources: all are in use. Throws std::bad_alloc.
@@ -182,6 +185,7 @@ private:
     Regions regions_;
     std::unordered_map<std::uint64_t, std::shared_ptr<Link>> links_;  // by their ids
     std::uint64_t next_id_ = 1;
+    Deadline next_warning_ = Deadline::now();
     std::array<Link*, 2> preferred_{};  // those that had traffic last, which are read without asking the system
     unsigned rounds_ = 0;
     std::uint32_t polls_ = 0;

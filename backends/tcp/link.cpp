@@ -177,8 +177,7 @@ void Link::fail(const Status& why) noexcept {
     log(LogLevel::Debug, "tcp: a link to %s ends: %s (errno %d)", text_of(remote_host()).c_str(), why.where(),
         why.sys_errno());
     node_.agent().cancel(*this);
-    if (stranger)
-        if (const auto port = acceptor_.lock()) port->turn_away(why);
+    if (stranger) node_.turn_away(port(), why);
     // What OpenSSL has to say arrives only if the socket is not reset. To who has said nothing it says nothing.
     if (why.code() != Code::Unreachable && in_ != nullptr)
         close();

@@ -82,7 +82,7 @@ void Port::on_readable(int) noexcept {
     const Status status = greet_clients(accepts_at_once);
     if (status.ok() || status.code() == Code::WouldBlock) return;
     for (const Link::Side side : {Link::Side::Accepts, Link::Side::Connects}) node_.close_idle_links(side, 0);
-    turn_away(status.sys_errno() == EMFILE ? support::lack_of_descriptors : status);
+    node_.turn_away(number(), status.sys_errno() == EMFILE ? support::lack_of_descriptors : status);
     reserve_.reset();
     if (!greet_clients(1, true).ok()) reserve_descriptor();
     const Status continues = support::guarded([this] { node_.agent().call_at(Deadline::after(accept_pause), *this); });

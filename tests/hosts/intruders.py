@@ -479,6 +479,15 @@ def test_new_keys_without_end(target):
 
 # ---- Connections that say nothing ------------------------------------------------------------------------------------
 
+def test_a_listener_that_has_gone_says_why_a_client_was_turned_away(target):
+    with target.serving(api="vipl") as server:
+        while True:
+            with contextlib.suppress(ConnectionError), \
+                    socket.create_connection((ADDRESSES[FAR], SERVICE), timeout=5):
+                server.wait_for("turned away: it did not authenticate", 30)
+                return
+
+
 def test_half_open_connections(target):
     with target.serving() as server, contextlib.ExitStack() as stack:
         target.answers()
