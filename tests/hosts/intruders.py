@@ -55,10 +55,12 @@ class Target:
         output = self.hosts.run(NEAR, self.ping, "-c", 3, "-i", 0, "-W", 20, TARGET, **settings)
         check("3 received" in output, output)
 
-    def refuses(self, server, *prefix, **settings):
+    def refuses(self, server, *prefix, api="vipl", **settings):
         """The client gets no connection, and one of the two ends gives the reason."""
-        tried = self.hosts.attempt(NEAR, *prefix, self.ping, "-c", 1, "-W", 5, TARGET, VIADUCT_LOG="info", **settings)
-        check(tried.returncode == 1 and "0 received" in tried.stdout, f"a client is not refused: {tried.stdout}")
+        command = *prefix, self.ping, "--api", api, "-c", 1, "-W", 5, TARGET
+        tried = self.hosts.attempt(NEAR, *command, VIADUCT_LOG="info", **settings)
+        check(tried.returncode == 1 and "0 received" in tried.stdout and "in time" not in tried.stdout,
+              f"a client is not refused: {tried.stdout}")
         if not re.search(REFUSAL, tried.stdout):
             server.wait_for(REFUSAL, 10)
 
@@ -86,7 +88,8 @@ def await_descriptors(server, count):
 def test_a_wrong_key(target):
     with target.serving() as server:
         target.answers()
-        target.refuses(server, VIADUCT_TCP_KEY_FILE=target.hosts.new_key())
+        for api in "vipl", "dat", "rpma", "core":
+            target.refuses(server, api=api, VIADUCT_TCP_KEY_FILE=target.hosts.new_key())
         target.answers()
 
 

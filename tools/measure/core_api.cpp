@@ -160,7 +160,7 @@ void CoreLink::connect(const Address& remote, Timeout timeout) {
         case ConnectionEventKind::Rejected:
             if (event->reason == Code::NoListener) throw NoListener("there is no listener");
             throw Error("the server refused the connection");
-        default: throw Error("the server became unreachable during connection setup");
+        default: throw Error(not_reached);
     }
 }
 

@@ -199,7 +199,7 @@ void DatLink::connect(const Address& remote, Timeout timeout) {
         case DAT_CONNECTION_EVENT_PEER_REJECTED: throw Error("the server refused the connection");
         case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
             throw NoListener("there is no listener, or the server refused the connection");
-        case DAT_CONNECTION_EVENT_UNREACHABLE: throw Error("there is no route to the server");
+        case DAT_CONNECTION_EVENT_UNREACHABLE: throw Error(not_reached);
         case DAT_CONNECTION_EVENT_DISCONNECTED:  // by this end
         case DAT_CONNECTION_EVENT_TIMED_OUT: throw TimedOut("no answer in time");
         default: throw Error("the server became unreachable during connection setup");

@@ -35,4 +35,8 @@ struct TimedOut : PassingError {
     using PassingError::PassingError;
 };
 
+/// What an attempt says that ends before its time. Only the log tells a peer with another key from a missing route.
+inline constexpr const char* not_reached =
+    "the server cannot be reached, or does not accept this peer (VIADUCT_LOG=info tells more)";
+
 }  // namespace viaduct::measure

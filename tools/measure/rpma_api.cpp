@@ -157,6 +157,7 @@ RpmaLink::RpmaLink(RpmaApi& api, const LinkOptions& options)
 void RpmaLink::connect(const Address& remote, Timeout timeout) {
     const std::string host = text_of(remote.host);
     const std::string port = port_text(remote.service);
+    const auto deadline = Deadline::after(timeout);
     const auto timeout_ms = std::clamp<Timeout::rep>(timeout.count(), 1, std::numeric_limits<int>::max());
     check_rpma("rpma_conn_cfg_set_timeout",
                rpma_conn_cfg_set_timeout(configuration_.get(), static_cast<int>(timeout_ms)));
@@ -170,6 +171,7 @@ void RpmaLink::connect(const Address& remote, Timeout timeout) {
     if (event == RPMA_CONN_REJECTED) throw NoListener("there is no listener, or the server refused the connection");
     if (event == RPMA_CONN_LOST || event == RPMA_CONN_CLOSED)
         throw Error("the server became unreachable during connection setup");
+    if (!deadline.passed()) throw Error(not_reached);
     throw TimedOut("no answer in time");
 }
 
