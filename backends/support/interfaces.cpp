@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "backends/support/guarded.hpp"
@@ -42,7 +43,8 @@ std::vector<NetworkAddress> find_network_addresses() {
     const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
     for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
         if (!is_usable(*entry)) continue;
-        found.push_back({.interface = entry->ifa_name,
+        const std::string_view name = entry->ifa_name;  // or the label of an address, which goes on with a colon
+        found.push_back({.interface = std::string(name.substr(0, name.find(':'))),
                          .host = host_of(entry->ifa_addr),
                          .loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0});
     }

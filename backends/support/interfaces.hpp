@@ -11,7 +11,7 @@
 namespace viaduct::support {
 
 struct NetworkAddress {
-    std::string interface;  ///< "eth0", or the label of the address, such as "eth0:1"
+    std::string interface;  ///< such as "eth0"
     HostAddress host;
     bool loopback = false;  ///< belongs to the loopback interface; this need not be 127.0.0.1
 };

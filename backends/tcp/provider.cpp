@@ -53,14 +53,22 @@ std::vector<backend::DeviceSummary> find_places() {
     std::ranges::stable_sort(found, {}, [](const support::NetworkAddress& address) {
         return std::pair(address.host.size(), address.loopback);
     });
+    const auto name_of = [](const support::NetworkAddress& address) {
+        return fmt::format("viaduct-{}{}", address.interface, address.host.size() == 4 ? "" : "-v6");
+    };
     std::vector<backend::DeviceSummary> places;
+    const auto choose = [&places](backend::DeviceSummary& place, std::string name) {
+        const auto same = [&](const backend::DeviceSummary& other) { return other.name == name; };
+        if (std::ranges::none_of(places, same)) place.name = std::move(name);
+    };
+    // Those of first addresses before the numbered ones: eth0.2 may be an interface.
     for (const support::NetworkAddress& address : found) {
-        std::string name = fmt::format("viaduct-{}{}", address.interface, address.host.size() == 4 ? "" : "-v6");
-        const auto same = [&](const backend::DeviceSummary& place) { return place.name == name; };
-        for (int number = 2; std::ranges::any_of(places, same); ++number)
-            name = fmt::format("viaduct-{}{}.{}", address.interface, address.host.size() == 4 ? "" : "-v6", number);
-        places.push_back({std::move(name), address.host});
+        places.push_back({"", address.host});
+        choose(places.back(), name_of(address));
     }
+    for (std::size_t i = 0; i < places.size(); ++i)
+        for (int number = 2; places[i].name.empty(); ++number)
+            choose(places[i], fmt::format("{}.{}", name_of(found[i]), number));
     return places;
 }
 

@@ -3,6 +3,7 @@
 """trouble.py BUILD: stopped and killed processes, a port that is in use, a libssl that is missing. Also what the
 backend must not do: load libssl for others, catch signals, wake up when idle."""
 import contextlib
+import json
 import pathlib
 import re
 import signal
@@ -27,6 +28,7 @@ OCCUPY = f"import socket, sys; s = socket.create_server(('', {SERVICE})); print(
 class Tools:
     def __init__(self, hosts, build):
         self.hosts, self.ping, self.perf = hosts, build / "tools/vi-ping", build / "tools/vi-perf"
+        self.info = build / "tools/vi-info"
         self.contract = build / "tests/contract/viaduct_contract_tests"
 
     def serving(self, tool, *options, host=FAR, **settings):
@@ -210,6 +212,29 @@ def test_a_slow_line_is_shared(tools):
         tools.hosts.run(NEAR, tools.contract, "streams of large writes *", VIADUCT_TEST_HOST_2=tools.hosts.network)
     finally:
         tools.hosts.run(NEAR, "tc", "qdisc", "del", "dev", DEVICES[NEAR], "root")
+
+
+# ---- Names of devices ------------------------------------------------------------------------------------------------
+
+def test_names_of_further_addresses(tools):
+    """An interface may have the name of another one with a number, as those of VLANs do; a label is no name."""
+    near = DEVICES[NEAR]
+    commands = (f"link add {near}.2 type veth peer name other", f"link set {near}.2 up", "link set other up",
+                f"address add 10.0.2.1/24 dev {near}.2", f"address add 10.0.1.1/24 dev {near} label {near}:1",
+                f"address add 10.0.3.1/24 dev {near}")
+    for command in commands:
+        tools.hosts.run(NEAR, "ip", *command.split())
+    try:
+        described = json.loads(tools.hosts.run(NEAR, tools.info, "--json", VIADUCT_DEVICE=None,
+                                               VIADUCT_TCP_INTERFACES=f"{near},{near}.2"))
+        devices = next(backend["devices"] for backend in described["backends"] if backend["name"] == "tcp")
+        names = {device["host"]: device["name"] for device in devices if ":" not in device["host"]}
+        check(names == {ADDRESSES[NEAR]: f"viaduct-{near}", "10.0.2.1": f"viaduct-{near}.2",
+                        "10.0.1.1": f"viaduct-{near}.3", "10.0.3.1": f"viaduct-{near}.4"}, str(names))
+    finally:
+        tools.hosts.run(NEAR, "ip", "link", "del", f"{near}.2")
+        for address in "10.0.1.1/24", "10.0.3.1/24":
+            tools.hosts.run(NEAR, "ip", "address", "del", address, "dev", near)
 
 
 # ---- What the backend must not do ------------------------------------------------------------------------------------
