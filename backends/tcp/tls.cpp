@@ -46,7 +46,8 @@
     DO(SSL_new) DO(SSL_read) DO(SSL_session_reused) \
     DO(SSL_set_accept_state) DO(SSL_set_alpn_protos) DO(SSL_set_bio) \
     DO(SSL_set_connect_state) DO(SSL_set_ex_data) \
-    DO(SSL_set_read_ahead) DO(SSL_write) DO(TLS_method) DO(X509_STORE_CTX_set_error)
+    DO(SSL_set_read_ahead) DO(SSL_write) DO(TLS_method) DO(X509_STORE_CTX_set_error) \
+    DO(SSL_CTX_get_cert_store) DO(X509_STORE_set_flags)
 // clang-format on
 
 namespace viaduct::tcp {
@@ -331,6 +332,8 @@ Result<TlsContext> make_context(OSSL_LIB_CTX* library, const Policy& policy) {
                                      : openssl.SSL_CTX_load_verify_file(raw, authority) != 1                ? authority
                                                                                                             : nullptr;
         openssl.SSL_CTX_set_default_passwd_cb_userdata(raw, nullptr);
+        // The authority is trusted as it is: another one need not have signed it.
+        openssl.X509_STORE_set_flags(openssl.SSL_CTX_get_cert_store(raw), X509_V_FLAG_PARTIAL_CHAIN);
         if (unusable == nullptr) return context;
         log(LogLevel::Error, "tcp: cannot use %s: %s", unusable,
             needs_password ? "the key is encrypted" : text_of(openssl.ERR_peek_error()));

@@ -134,7 +134,7 @@ def test_a_key_that_others_can_read(target):
     check(tried.returncode == 2 and key in tried.stdout, f"the key is accepted: {tried.stdout}")
 
 
-def certificate_of(authority, directory, name):
+def certificate_of(authority, directory, name, *options):
     """Makes a certificate that the authority, which is made if it does not exist, has signed. Returns the settings."""
     def openssl(*arguments):
         subprocess.run(["openssl", *arguments], cwd=directory, check=True, stdout=subprocess.DEVNULL,
@@ -145,7 +145,7 @@ def certificate_of(authority, directory, name):
                 f"/CN={authority}", "-days", "1")
     openssl("req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
     openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{authority}.pem", "-CAkey", f"{authority}.key",
-            "-CAcreateserial", "-out", f"{name}.pem", "-days", "1")
+            "-CAcreateserial", "-out", f"{name}.pem", "-days", "1", *options)
     return {"VIADUCT_TCP_KEY_FILE": None, "VIADUCT_TCP_CERT": directory / f"{name}.pem",
             "VIADUCT_TCP_KEY": directory / f"{name}.key", "VIADUCT_TCP_CA": directory / f"{authority}.pem"}
 
@@ -159,6 +159,17 @@ def test_certificates(target):
             target.refuses(server)
             target.refuses(server, **certificate_of("theirs", directory, "stranger"))
             target.answers(**client_has)
+
+
+def test_an_intermediate_authority(target):
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name)
+        (directory / "ca.cnf").write_text("basicConstraints = critical, CA:TRUE", encoding="ascii")
+        certificate_of("ours", directory, "middle", "-extfile", "ca.cnf")
+        server_has, client_has = (certificate_of("middle", directory, host) for host in ("server", "client"))
+        with target.serving(**server_has) as server:
+            target.answers(**client_has)
+            target.refuses(server, **certificate_of("ours", directory, "stranger"))
 
 
 def test_a_client_learns_that_its_certificate_is_refused(target):
