@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "backends/support/random.hpp"
@@ -132,7 +131,7 @@ Result<SharedKey> SharedKey::of_host(const char* path) noexcept {
 
 Result<Policy> Policy::from_environment() {
     const std::string path(setting(key_variable));
-    const bool has_file = std::getenv(key_variable) != nullptr || !path.empty();  // an empty name is a mistake
+    const bool has_file = is_set(key_variable);  // an empty name is a mistake
     Certificate certificate{.chain = std::string(setting(certificate_variables[0])),
                             .key = std::string(setting(certificate_variables[1])),
                             .authority = std::string(setting(certificate_variables[2]))};

@@ -23,9 +23,8 @@ bool is_first_warning(std::string_view variable) noexcept {
     return false;
 }
 
-}  // namespace
-
-std::string_view setting(const char* variable) noexcept {
+/// Null: it is not set, neither under its old name.
+const char* find(const char* variable) noexcept {
     const char* const value = std::getenv(variable);
     if (value != nullptr && *value != '\0') return value;
     constexpr std::string_view prefix = "VIADUCT_";
@@ -34,15 +33,24 @@ std::string_view setting(const char* variable) noexcept {
     const std::string_view name = variable;
     std::array<char, 64> old_name{};
     if (name.size() >= old_name.size() || name.substr(std::min(prefix.size(), name.size()), own.size()) != own)
-        return "";
+        return value;
     std::ranges::copy(name, old_name.begin());
     std::ranges::copy(old, old_name.begin() + prefix.size());
     const char* const old_value = std::getenv(old_name.data());
-    if (old_value == nullptr) return "";
+    if (old_value == nullptr) return value;
     if (is_first_warning(variable))
         log(LogLevel::Warning, "%s is called %s now, and this version still takes it", old_name.data(), variable);
     return old_value;
 }
+
+}  // namespace
+
+std::string_view setting(const char* variable) noexcept {
+    const char* const value = find(variable);
+    return value != nullptr ? value : "";
+}
+
+bool is_set(const char* variable) noexcept { return find(variable) != nullptr; }
 
 std::optional<unsigned> number_setting(const NumberSetting& wanted) noexcept {
     const std::string_view value = setting(wanted.variable);

@@ -15,6 +15,8 @@ namespace viaduct {
 
 /// The value of a variable; empty if it is not set.
 VIADUCT_EXPORT std::string_view setting(const char* variable) noexcept;
+/// Whether it is set, maybe to an empty value.
+VIADUCT_EXPORT bool is_set(const char* variable) noexcept;
 
 /// A variable that holds a number, and the numbers that can be used.
 struct NumberSetting {

@@ -184,6 +184,10 @@ TEST_CASE("tcp credentials: the environment chooses the policy") {
     }
     // A key that cannot be used does not make the device less safe.
     const Variable insecure("VIADUCT_TCP_INSECURE", "1");
+    for (const char* const variable : {"VIADUCT_TCP_KEY_FILE", "VIADUCT_OFI_KEY_FILE"}) {
+        const Variable empty(variable, "");
+        CHECK(Policy::from_environment().status().code() == Code::PermissionDenied);
+    }
     const Variable key("VIADUCT_TCP_KEY_FILE", "/nonesuch");
     CHECK(Policy::from_environment().status().code() == Code::PermissionDenied);
 }
