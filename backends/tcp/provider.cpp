@@ -93,14 +93,16 @@ public:
 
     Result<std::uint32_t> find(std::string_view device) noexcept override {
         return find_if([device](const backend::DeviceSummary& place) { return place.name == device; },
-                       Code::InvalidParameter);
+                       {Code::InvalidParameter, "no network interface with that name"});
     }
 
     Result<std::uint32_t> route_to(const HostAddress& host) noexcept override {
         const auto source = support::source_for(host);
         if (!source.ok()) return source.status();
+        const bool all = wanted_interfaces().empty();
         return find_if([&source](const backend::DeviceSummary& place) { return place.host == source.value(); },
-                       Code::Unreachable);
+                       {Code::Unreachable, all ? "no network interface with the route"
+                                               : "VIADUCT_TCP_INTERFACES excludes the interface of the route"});
     }
 
     Status reaches(const HostAddress& host) noexcept override { return support::source_for(host).status(); }
@@ -128,13 +130,12 @@ public:
 
 private:
     template <class Predicate>
-    static Result<std::uint32_t> find_if(Predicate predicate, Code otherwise) noexcept {
+    static Result<std::uint32_t> find_if(Predicate predicate, const Status& otherwise) noexcept {
         return support::guarded([&]() -> Result<std::uint32_t> {
             const auto places = find_places();
             for (std::uint32_t index = 0; index < places.size(); ++index)
                 if (predicate(places[index])) return index;
-            return places.empty() ? Status(otherwise, "no network interface")
-                                  : Status(otherwise, "no network interface with that name or route");
+            return otherwise;
         });
     }
 

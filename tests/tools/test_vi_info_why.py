@@ -277,6 +277,11 @@ def test_why_a_backend_that_a_setting_excludes(info):
                VIADUCT_DEVICE="viaduct-lo2")
 
 
+def test_why_an_interface_that_a_setting_excludes(info):
+    info.fails(f"{NEIGHBOUR}:1", "backend", "VIADUCT_TCP_INTERFACES excludes the interface", "or unset it",
+               VIADUCT_TCP_INTERFACES="lo")
+
+
 def test_why_settings_that_name_nothing(info):
     info.fails("localhost:1", "settings", "there is no device 'viaduct-eth9'", VIADUCT_DEVICE="viaduct-eth9")
     info.fails("localhost:1", "settings", "'ether' is none of", VIADUCT_BACKEND="ether")

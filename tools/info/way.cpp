@@ -151,7 +151,11 @@ private:
             return fmt::format("Unset {} or set VIADUCT_BACKEND={}, which reaches the host through {}.",
                                selecting_variable(), provider->name(), name_of(route.value().device));
         }
-        if (!find_provider("tcp").ok())
+        const auto tcp = find_provider("tcp");
+        if (tcp.ok() && is_set("VIADUCT_TCP_INTERFACES") &&
+            std::ranges::any_of(hosts_, [&](const HostAddress& host) { return tcp.value()->reaches(host).ok(); }))
+            return "Add the interface of the route (ip route get HOST) to VIADUCT_TCP_INTERFACES, or unset it.";
+        if (!tcp.ok())
             return "This build lacks tcp, the backend for other hosts: build it with the headers of OpenSSL.";
         return "Other hosts need a network interface with a route to them (ip route get HOST) and, in a container, one "
                "of its own.";
