@@ -123,8 +123,8 @@ void Connection::on_link(Link& link, const Status& status) noexcept {
     if (status.ok()) return ask(std::static_pointer_cast<Link>(link.shared_from_this()));
     if (status.code() == Code::NoListener) return retry(true);  // also if it was destroyed before it accepted
     if (status.code() == Code::TimedOut) return attempt_again();  // the deadline decides how long
-    if (status.code() == Code::Unreachable && (status.sys_errno() == 0 || status.sys_errno() == ECONNRESET))
-        return hung_up(false);
+    if (status.sys_errno() == ECONNRESET || (status.code() == Code::Unreachable && status.sys_errno() == 0))
+        return hung_up(false, status);
     fail(status);
 }
 
@@ -259,10 +259,11 @@ void Connection::dropped() noexcept {
 
 /// The listener has closed the socket without an answer: its process has ended, or the port belongs to another program.
 /// Without a request, it may have been destroyed before it accepted, like those that are there only at times.
-void Connection::hung_up(bool asked) noexcept {
+void Connection::hung_up(bool asked, const Status& why) noexcept {
     if (asked && ask_over_new_link()) return;
     if (attempt_->peer_to_peer) return retry(false);
     if (!asked && !attempt_->retry.is_over()) return retry(true);
+    if (why.code() == Code::PermissionDenied) return fail(why);
     finish({.kind = ConnectionEventKind::Rejected,
             .reason = Code::NoListener,
             .why = explain("%s closed the connection without an answer: its process ended, or it is another "

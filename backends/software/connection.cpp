@@ -72,7 +72,7 @@ void Connection::link_lost(const Status& why) noexcept {
     release();
     if (!asked) return;
     if (why.code() == Code::Unreachable && by_peer)
-        hung_up(true);
+        hung_up(true, why);
     else if (!ask_over_new_link())
         fail(why);
 }

@@ -142,7 +142,7 @@ private:
     void established(const Accepted& accepted) noexcept;
     Status refused(FrameKind kind, std::span<const std::byte> body) noexcept;
     void dropped() noexcept;
-    void hung_up(bool asked) noexcept;
+    void hung_up(bool asked, const Status& why) noexcept;
     bool ask_over_new_link() noexcept;
     void no_listener_found() noexcept;
     void timed_out() noexcept;

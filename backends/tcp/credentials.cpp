@@ -201,8 +201,8 @@ const char* Policy::advice_for_another_kind() const noexcept {
 }
 
 Status Policy::why_closed() const noexcept {
-    if (authentication_ == Authentication::None) return {Code::PermissionDenied, advice_for_another_kind()};
-    return {Code::Unreachable, "the peer has closed the socket"};
+    if (authentication_ == Authentication::None) return {Code::PermissionDenied, advice_for_another_kind(), ECONNRESET};
+    return {Code::Unreachable, "the peer has closed the socket", ECONNRESET};
 }
 
 }  // namespace viaduct::tcp

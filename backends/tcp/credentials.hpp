@@ -91,7 +91,7 @@ public:
     const char* advice() const noexcept;
     /// The same if the other side authenticates in another way.
     const char* advice_for_another_kind() const noexcept;
-    /// What it means for a client that the peer has closed the socket before it said Hello.
+    /// What it may mean for a client that the peer has closed the socket before it said Hello.
     Status why_closed() const noexcept;
 
 private:
