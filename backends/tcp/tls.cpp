@@ -69,6 +69,9 @@ constexpr std::string_view authenticating = "viaduct/1/authenticated";
 
 constexpr const char* no_memory = "OpenSSL is out of memory";
 
+/// The first message of a handshake is shorter. OpenSSL would accept, and keep, 128 KiB from anybody.
+constexpr std::uint32_t most_in_first_message = 4096;
+
 /// After so many records of one direction comes a new key. AES-GCM needs one before 2^24.5 (RFC 8446, section 5.5).
 constexpr std::uint32_t records_of_a_key = 1 << 18;
 
@@ -454,7 +457,20 @@ Status Tls::look_at_first_bytes() noexcept {
     looked_ = true;
     constexpr char handshake = 22;
     constexpr char alert = 21;
-    if (first[0] == handshake || first[0] == alert) return {};
+    constexpr char fatal = 2;
+    constexpr ssize_t headers = 9;  // of the record, and of the message: its kind and its length
+    if (first[0] == alert && first[5] == fatal) return {};
+    if (first[0] == handshake) {
+        const auto number = [&first](std::size_t at, std::size_t bytes) {
+            std::uint32_t value = 0;
+            for (const std::size_t end = at + bytes; at < end; ++at)
+                value = value << 8 | static_cast<unsigned char>(first.at(at));
+            return value;
+        };
+        if (count < headers || number(3, 2) < 4 || number(6, 3) > most_in_first_message)
+            return {Code::InvalidParameter, "the first message of the peer is too long, or cut into pieces"};
+        return {};
+    }
     if (std::string_view(first.data() + 8, 4) == "VIDO")
         return {Code::Unsupported, "the peer is Viaduct 0.1, whose protocol is another one"};
     const auto is_zero = [](char byte) { return byte == 0; };

@@ -198,6 +198,12 @@ TEST_CASE("tcp tls: what does not begin a handshake is named") {
     CHECK(answer_to(frame, Role::Server).code() == Code::PermissionDenied);
     CHECK_FALSE(answer_to("GET / HTTP/1.1\r\n", Role::Server).ok());
     CHECK_FALSE(answer_to(std::string("\x16\x03\x01\xff\xff") + std::string(100, 'x'), Role::Server).ok());
+    // The beginnings of a message of 4097 bytes, one without its length, and an alert before the message.
+    for (const auto& begin :
+         {std::string("\x16\3\1\x10\5\1\0\x10\1\3\3", 11), std::string("\x16\3\1\0\3\1\0\1\x16\3\3", 11),
+          std::string("\x15\3\1\0\2\1\x5a\x16\3\1", 10)})
+        CHECK(answer_to(begin, Role::Server).code() == Code::InvalidParameter);
+    CHECK(answer_to(std::string("\x16\3\1\x10\4\1\0\x10\0\3\3", 11), Role::Server).code() == Code::WouldBlock);
 }
 
 TEST_CASE("tcp tls: a peer that goes during the handshake is not taken for a lack of memory") {
