@@ -21,8 +21,9 @@ void set_option(int fd, int level, int option, Value value) noexcept {
 }
 
 /// Makes the system notice within the time of VIADUCT_TCP_TIMEOUT_MS that a host does not answer any more. It looks at
-/// the time only when it sends a probe, so that the limit is one interval less. The socket is connected: the limit
-/// would end an attempt to connect, too, for which each program has a time of its own.
+/// the time only when it sends a probe, so that the limit is one interval less. With the second probe, after 2 s, an
+/// idle connection can end at the earliest. The socket is connected: the limit would end an attempt to connect, too,
+/// for which each program has a time of its own.
 void prepare(int fd) noexcept {
     static const int timeout_ms = static_cast<int>(number_setting(tcp_timeout_setting).value_or(10000));
     constexpr int probes = 4;
