@@ -333,6 +333,11 @@ bool Vi::begin_error() noexcept {
     return is_first;
 }
 
+void Vi::leave_error() noexcept {
+    Error begun = Error::Begun;
+    error_.compare_exchange_strong(begun, Error::Over);
+}
+
 void Vi::end_error() noexcept {
     if (error_.exchange(Error::None) != Error::None) DeliveryChecks::remove(1);
 }
@@ -365,8 +370,7 @@ void Vi::disconnect() noexcept {
     if (error_ == Error::Over) end_error();
     endpoint_->disconnect();
     loss_due_ = false;  // of a connection that was established meanwhile
-    Error begun = Error::Begun;
-    error_.compare_exchange_strong(begun, Error::Over);
+    leave_error();
     attempt.abandon();
 }
 
@@ -415,7 +419,10 @@ bool Vi::flush_or_deliver(Completion& completion) noexcept {
 }
 
 void Vi::lose(VIP_ERROR_CODE code, VIP_DESCRIPTOR* descriptor, CompletedOperation operation) noexcept {
-    if (begin_error()) report(code, VIP_RESOURCE_VI, descriptor, to_operation_bits(operation));
+    if (!begin_error()) return;
+    // Devices find that memory is gone when their completions are polled, which may be after VipDisconnect.
+    if (code == VIP_ERROR_COMP_PROT && endpoint_->state() == EndpointState::Unconnected) leave_error();
+    report(code, VIP_RESOURCE_VI, descriptor, to_operation_bits(operation));
 }
 
 /// Descriptors flushed by the destruction of a VI are not written, because the program may have freed their memory.

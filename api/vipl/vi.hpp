@@ -105,6 +105,7 @@ private:
     [[gnu::noinline, gnu::cold]] VIP_RETURN not_posted(const Status& status, VIP_DESCRIPTOR* descriptor,
                                                        QueueKind queue) noexcept;
     void break_off() noexcept;
+    void leave_error() noexcept;
     void end_error() noexcept;
 
     /// Writes the outcome into the descriptor. Returns false if the descriptor is lost.

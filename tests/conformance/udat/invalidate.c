@@ -289,6 +289,7 @@ TEST(rdma_read_to_rmr__when_a_later_bind_was_flushed) {
     CHECK_OK(read_to(side->ep, &local, &remote, DAT_COMPLETION_DEFAULT_FLAG));
     EXPECT_DONE(side, 4);
     CHECK(filled(side, RECV_AT, LENGTH, 6));
+    if (flushed.rmr_context == local.rmr_context) return; /* that of the next bind, on devices, until one is executed */
     CHECK_OK(read_to(side->ep, &flushed, &remote, DAT_COMPLETION_DEFAULT_FLAG));
     EXPECT_DTO(side, REQUEST, 4, DAT_DTO_ERR_LOCAL_PROTECTION);
 }
