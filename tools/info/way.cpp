@@ -152,8 +152,7 @@ private:
                                selecting_variable(), provider->name(), name_of(route.value().device));
         }
         const auto tcp = find_provider("tcp");
-        if (tcp.ok() && is_set("VIADUCT_TCP_INTERFACES") &&
-            std::ranges::any_of(hosts_, [&](const HostAddress& host) { return tcp.value()->reaches(host).ok(); }))
+        if (tcp.ok() && is_set("VIADUCT_TCP_INTERFACES") && find_reachable(hosts_, *tcp.value()).ok())
             return "Add the interface of the route (ip route get HOST) to VIADUCT_TCP_INTERFACES, or unset it.";
         if (!tcp.ok())
             return "This build lacks tcp, the backend for other hosts: build it with the headers of OpenSSL.";
