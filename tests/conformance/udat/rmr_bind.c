@@ -457,29 +457,6 @@ TEST(lmr_free__when_the_window_is_bound_elsewhere) {
     pair_close(&pair);
 }
 
-/* A bind that is flushed leaves the window as it was: peers of other endpoints of the zone still reach the region. */
-TEST(lmr_free__when_a_later_bind_was_flushed) {
-    Pair pair = connected_pair_here((Options){0});
-    Side *side = pair.client;
-    DAT_RMR_HANDLE rmr = new_rmr(side->pz);
-    const Region bound = new_region(side, 0), other = new_region(side, 200);
-    bind_region(rmr, side, &bound);
-    expect_bound(side, rmr, 1);
-    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
-    for (const Region *later = &other;; later = NULL) {
-        bind_region(rmr, side, later);
-        DAT_EVENT event = EXPECT_EVENT(side, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT);
-        CHECK_EQ(event.event_data.rmr_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
-        expect_in_use(&bound);
-        if (later == NULL) break;
-    }
-    CHECK_OK(dat_lmr_free(other.lmr));
-    CHECK_OK(dat_rmr_free(rmr));
-    CHECK_OK(dat_lmr_free(bound.lmr));
-    side_close(pair.server);
-    side_close(pair.client);
-}
-
 static DAT_RMR_PARAM query(DAT_RMR_HANDLE rmr) {
     DAT_RMR_PARAM param;
     CHECK_OK(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
@@ -495,23 +472,47 @@ static void expect_bound_to(DAT_RMR_HANDLE rmr, const Region *region, DAT_RMR_CO
     CHECK_EQ(param.rmr_context, context);
 }
 
+/* The window is bound to a region. After the connection, it is bound to another one, and to nothing: both are flushed,
+ * and leave the window as it was. */
+static void flush_later_binds(Pair *pair, DAT_RMR_HANDLE rmr, const Region *bound, const Region *other) {
+    Side *side = pair->client;
+    bind_region(rmr, side, bound);
+    expect_bound(side, rmr, 1);
+    const DAT_RMR_CONTEXT context = query(rmr).rmr_context;
+    expect_bound_to(rmr, bound, context);
+    pair_hang_up(pair, DAT_CLOSE_ABRUPT_FLAG);
+    for (const Region *later = other;; later = NULL) {
+        bind_region(rmr, side, later);
+        DAT_EVENT event = EXPECT_EVENT(side, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT);
+        CHECK_EQ(event.event_data.rmr_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
+        expect_bound_to(rmr, bound, context);
+        expect_in_use(bound);
+        if (later == NULL) break;
+    }
+}
+
+/* A bind that is flushed leaves the window as it was: peers of other endpoints of the zone still reach the region. */
+TEST(lmr_free__when_a_later_bind_was_flushed) {
+    Pair pair = connected_pair_here((Options){0});
+    Side *side = pair.client;
+    DAT_RMR_HANDLE rmr = new_rmr(side->pz);
+    const Region bound = new_region(side, 0), other = new_region(side, 200);
+    flush_later_binds(&pair, rmr, &bound, &other);
+    CHECK_OK(dat_lmr_free(other.lmr));
+    CHECK_OK(dat_rmr_free(rmr));
+    CHECK_OK(dat_lmr_free(bound.lmr));
+    side_close(pair.server);
+    side_close(pair.client);
+}
+
 /* What was flushed was not executed: the window is what it was, as a query says and peers find. */
 TEST(rmr_query__when_a_later_bind_was_flushed) {
     Pair pair = connected_pair_here((Options){0});
     Side *side = pair.client;
     DAT_RMR_HANDLE rmr = new_rmr(side->pz);
     const Region bound = new_region(side, 0), other = new_region(side, 200);
-    bind_region(rmr, side, &bound);
-    expect_bound(side, rmr, 1);
+    flush_later_binds(&pair, rmr, &bound, &other);
     const DAT_RMR_CONTEXT context = query(rmr).rmr_context;
-    expect_bound_to(rmr, &bound, context);
-    pair_hang_up(&pair, DAT_CLOSE_ABRUPT_FLAG);
-    for (const Region *later = &other;; later = NULL) {
-        bind_region(rmr, side, later);
-        EXPECT_EVENT(side, REQUEST, DAT_RMR_BIND_COMPLETION_EVENT);
-        expect_bound_to(rmr, &bound, context);
-        if (later == NULL) break;
-    }
     CHECK_OK(dat_ep_reset(pair.client->ep));
     CHECK_OK(dat_ep_reset(pair.server->ep));
     pair_connect(&pair);

@@ -128,12 +128,9 @@ TEST(an_entry_leaves_the_descriptor_on_its_queue) {
 /* And the other way: taking the descriptor leaves the entry. */
 TEST(taking_the_descriptor_leaves_the_entry) {
     Pair pair = connected_pair_with((Options){.recv_on_cq = VIP_TRUE});
-    Completion completion;
     post_simple_recv(pair.client, 0, 64);
     post_simple_send(pair.server, 0, 10);
-    do completion = recv_done(pair.client);
-    while (completion.rc == VIP_NOT_DONE);
-    check_completion(__FILE__, __LINE__, completion, 0, RECEIVED);
+    check_completion(__FILE__, __LINE__, recv_poll(pair.client), 0, RECEIVED);
     expect_entry(pair.client, pair.client->vi, VIP_TRUE);
     CHECK_RC(recv_done(pair.client).rc, VIP_DESCRIPTOR_ERROR); /* the queue is empty */
 }
@@ -286,19 +283,12 @@ TEST(several_vis_on_one_queue) {
 
 /* ---- VipResizeCQ ------------------------------------------------------------------------------------------------- */
 
-static Completion next_receive(Endpoint *end) {
-    Completion completion;
-    do completion = recv_done(end);
-    while (completion.rc == VIP_NOT_DONE);
-    return completion;
-}
-
 /* The client receives messages into descriptors 0 to count - 1, and takes these, but not their entries. */
 static void leave_entries(const Pair *pair, int count) {
     for (int slot = 0; slot < count; ++slot) {
         post_simple_recv(pair->client, slot, 64);
         post_simple_send(pair->server, slot, 8);
-        check_completion(__FILE__, __LINE__, next_receive(pair->client), slot, RECEIVED);
+        check_completion(__FILE__, __LINE__, recv_poll(pair->client), slot, RECEIVED);
         EXPECT_SEND(pair->server, slot, SENT);
     }
 }
@@ -424,7 +414,7 @@ TEST(overrun_loses_no_descriptor) {
     for (int slot = 0; slot < SENDS; ++slot) post_simple_send(pair.server, slot, 8);
     for (int slot = 0; slot < SENDS; ++slot) EXPECT_SEND(pair.server, slot, SENT);
     for (int slot = 0; slot <= FEW; ++slot) /* the last one without an entry */
-        check_completion(__FILE__, __LINE__, next_receive(pair.client), slot, RECEIVED);
+        check_completion(__FILE__, __LINE__, recv_poll(pair.client), slot, RECEIVED);
     expect_overrun(pair.client);
     CHECK_RC(disconnect(pair.client), VIP_SUCCESS);
     for (int slot = FEW + 1; slot < RECEIVES; ++slot) {

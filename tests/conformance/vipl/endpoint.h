@@ -195,6 +195,10 @@ Completion recv_done(Endpoint *end);
 Completion send_wait(Endpoint *end, VIP_ULONG timeout_ms);
 Completion recv_wait(Endpoint *end, VIP_ULONG timeout_ms);
 
+/* Call VipSendDone or VipRecvDone until a descriptor is complete. */
+Completion send_poll(Endpoint *end);
+Completion recv_poll(Endpoint *end);
+
 /* Wait for a completion and check its slot and status (and, with success, nothing but VIP_SUCCESS). */
 Completion check_completion(const char *file, int line, Completion completion, int slot, VIP_UINT32 status);
 #define EXPECT_SEND(end, slot, status) check_completion(__FILE__, __LINE__, send_wait((end), LONG_MS), (slot), (status))

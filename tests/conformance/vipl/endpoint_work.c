@@ -141,6 +141,20 @@ static Completion take_at(Endpoint *end, SideFunction function, VIP_ULONG timeou
 
 Completion send_done(Endpoint *end) { return take_at(end, do_send_done, 0); }
 Completion recv_done(Endpoint *end) { return take_at(end, do_recv_done, 0); }
+Completion send_poll(Endpoint *end) {
+    Completion completion;
+    do completion = send_done(end);
+    while (completion.rc == VIP_NOT_DONE);
+    return completion;
+}
+
+Completion recv_poll(Endpoint *end) {
+    Completion completion;
+    do completion = recv_done(end);
+    while (completion.rc == VIP_NOT_DONE);
+    return completion;
+}
+
 Completion send_wait(Endpoint *end, VIP_ULONG timeout_ms) { return take_at(end, do_send_wait, timeout_ms); }
 Completion recv_wait(Endpoint *end, VIP_ULONG timeout_ms) { return take_at(end, do_recv_wait, timeout_ms); }
 

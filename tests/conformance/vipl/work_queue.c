@@ -17,12 +17,9 @@ static Endpoint *opened(void) { return opened_with((Options){0}); }
 
 TEST(send_done_gives_the_completed_descriptor) {
     Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
-    Completion completion;
     post_simple_recv(pair.server, 0, 64);
     post_simple_send(pair.client, 0, 64);
-    do completion = send_done(pair.client);
-    while (completion.rc == VIP_NOT_DONE);
-    check_completion(__FILE__, __LINE__, completion, 0, SENT);
+    Completion completion = check_completion(__FILE__, __LINE__, send_poll(pair.client), 0, SENT);
     CHECK_EQ(completion.length, 64);
 }
 
@@ -123,13 +120,10 @@ TEST(send_wait_is_refused_with_a_cq) {
 
 TEST(recv_done_gives_the_completed_descriptor) {
     Pair pair = connected_pair(VIP_SERVICE_RELIABLE_DELIVERY);
-    Completion completion;
     post_simple_recv(pair.server, 0, 64);
     fill(pair.client, SEND_AT(0), 30, 8);
     post_simple_send(pair.client, 0, 30);
-    do completion = recv_done(pair.server);
-    while (completion.rc == VIP_NOT_DONE);
-    check_completion(__FILE__, __LINE__, completion, 0, RECEIVED);
+    Completion completion = check_completion(__FILE__, __LINE__, recv_poll(pair.server), 0, RECEIVED);
     CHECK_EQ(completion.length, 30);
     CHECK(filled(pair.server, RECV_AT(0), 30, 8));
 }
